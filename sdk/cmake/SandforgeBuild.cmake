@@ -1,0 +1,36 @@
+# Settings shared by every target of this tree. Not installed.
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+
+find_program(SANDFORGE_CCACHE ccache)
+if(SANDFORGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
+endif()
+
+# Warnings and instrumentation that every target of ours takes.
+add_library(sandforge_flags INTERFACE)
+target_compile_options(sandforge_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  -fvisibility=hidden $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
+if(SANDFORGE_WERROR)
+  target_compile_options(sandforge_flags INTERFACE -Werror)
+endif()
+if(SANDFORGE_SANITIZE)
+  target_compile_options(sandforge_flags INTERFACE
+    -fsanitize=${SANDFORGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sandforge_flags INTERFACE -fsanitize=${SANDFORGE_SANITIZE})
+  if(SANDFORGE_SANITIZE MATCHES thread)
+    target_compile_options(sandforge_flags INTERFACE -Wno-tsan)
+  endif()
+endif()
+if(SANDFORGE_COVERAGE)
+  target_compile_options(sandforge_flags INTERFACE --coverage)
+  target_link_options(sandforge_flags INTERFACE --coverage)
+endif()
