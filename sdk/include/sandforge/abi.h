@@ -14,28 +14,30 @@
  *     are uint64 milliseconds, points in time int64 nanoseconds since the Unix epoch.
  *  2. A struct is FROZEN (never changes) or APPENDABLE (first member struct_size, set by whoever
  *     fills the struct; new members only at the end; no tail padding). Read an appendable member
- * only when SF_HAS says that it is there, call a function only when SF_HAS_FN says so. Arrays of
- *     appendable structs travel with a count and a stride. Values of a set that a reader does not
- *     know: an outcome reads as unknown, a status as SF_INTERNAL, a channel is ignored.
+ *     only when SF_HAS says that it is there, call a function only when SF_HAS_FN says so. Arrays
+ *     of appendable structs travel with a count and a stride. Values of a set that a reader does
+ *     not know: an outcome reads as unknown, a status as SF_INTERNAL, a channel is ignored.
  *  3. Neither side frees what the other allocated. Text goes out through an sf_text_sink, errors
  *     through an sf_error_sink or a callback's sf_error. Objects have their own release.
- *  4. Pointers passed in are borrowed for the call; whoever needs them longer copies. An object is
- *     written to its out-parameter before any callback of it can run. On an error, out-parameters
- *     are untouched. release cannot fail; before done it only drops the handle, done still comes.
- *     A callback's ctx is an opaque token: it is given back as it is and never dereferenced.
+ *  4. Pointers passed in are borrowed for the call; whoever needs them longer copies. That goes for
+ *     structs of callbacks too. An object is written to its out-parameter before any callback of it
+ *     can run. On an error, out-parameters are untouched. release cannot fail; before done it only
+ *     drops the handle, done still comes. Until release a handle stays valid, also after done,
+ *     where its calls do nothing or fail. A callback's ctx is an opaque token: it is given back as
+ *     it is and never dereferenced.
  *  5. No exception, longjmp or thread exit crosses the boundary, in either direction.
  *  6. Each function has a thread tag, the last line of its comment:
  *       [any]       from any thread, also from inside a callback; never blocks.
  *       [lane]      on the object's lane; one call at a time; returns within a millisecond.
  *       [callback]  from any thread but never from inside the call that started the operation;
- * calls about one object never overlap and come in their order. [blocking]  may block; never on a
- * lane.
+ *                   calls about one object never overlap and come in their order.
+ *       [blocking]  may block; never on a lane.
  *  7. An asynchronous start that returns SF_OK ends in exactly one done, also after cancel. One
- * that returns an error calls nothing. cancel is a request: idempotent, [any].
+ *     that returns an error calls nothing. cancel is a request: idempotent, [any].
  *  8. A plugin prints nothing, installs no signal handler and calls none of exit, abort, setenv,
  *     setlocale, chdir, or fork without exec.
  *  9. Capabilities are extensions, asked for by id. Absent means SF_UNSUPPORTED, never a silent
- * no-op.
+ *     no-op.
  * 10. Every vtable must have all members of version 1.0, except those marked "may be null".
  */
 #ifndef SANDFORGE_ABI_H
@@ -78,7 +80,8 @@ typedef struct sf_str {
   size_t len;
 } sf_str;
 
-/* Any bytes. Where a member says so, a null ptr means "not given", which differs from empty. FROZEN
+/*
+ * Any bytes. Where a member says so, a null ptr means "not given", which differs from empty. FROZEN
  */
 typedef struct sf_bytes {
   const uint8_t* ptr;
@@ -123,8 +126,7 @@ typedef struct sf_error {
   uint64_t retry_after_ms; /* SF_NONE: not known */
 } sf_error;
 
-/* The operation's effect may have taken place: over all attempts, nothing proves that it did not.
- */
+/* The operation's effect may have taken place: over all tries, nothing proves that it did not. */
 #define SF_ERROR_MAY_HAVE_STARTED 1u
 
 /* Takes the error of a call that returns an sf_status. May be null where a call takes it. FROZEN */
@@ -195,18 +197,23 @@ typedef struct sf_stream_vtbl { /* APPENDABLE */
   void (*grant)(sf_stream* self, uint64_t bytes) SF_NOEXCEPT;
   /*
    * Copies what it can take now and says how many bytes that were, in *accepted: 0 to data.len.
-   * When it took less than all, on_writable follows once there is room. SF_CONFLICT after
-   * shutdown_write or after the other end closed its side. [lane]
+   * When it took less than all, on_writable follows once there is room, and SF_DATA_END does not
+   * count: it belongs to the call that hands over the rest. An empty write with SF_DATA_END always
+   * succeeds. SF_CONFLICT after shutdown_write or after the other end closed its side. [lane]
    */
   sf_status (*write)(sf_stream* self, sf_bytes data, uint32_t flags, size_t* accepted,
                      const sf_error_sink* err) SF_NOEXCEPT;
   /* No more writes: the other end reads end of file after what was accepted. Idempotent. [lane] */
   sf_status (*shutdown_write)(sf_stream* self, const sf_error_sink* err) SF_NOEXCEPT;
-  /* Ends the stream; undelivered bytes are dropped and counted. For a process: ends its tree. [any]
+  /*
+   * Ends the stream; undelivered bytes are dropped and counted. For a process: ends its tree.
+   * [any]
    */
   void (*cancel)(sf_stream* self) SF_NOEXCEPT;
-  /* Drops the handle. The stream goes on until its done; without a grant that may need a cancel.
-   * [any] */
+  /*
+   * Drops the handle. Nobody can grant any more, so from then on what exceeds the credit is dropped
+   * and counted; done comes when the source ends. [any]
+   */
   void (*release)(sf_stream* self) SF_NOEXCEPT;
 } sf_stream_vtbl;
 
@@ -221,8 +228,10 @@ typedef struct sf_stream_end {
 typedef struct sf_stream_events {
   size_t struct_size;
   void* ctx;
-  /* Bytes in their order, never more than granted, never none unless flags has SF_DATA_END.
-   * [callback] */
+  /*
+   * Bytes in their order, never more than granted, never none unless flags has SF_DATA_END.
+   * [callback]
+   */
   void (*on_data)(void* ctx, uint32_t channel, uint32_t flags, sf_bytes data) SF_NOEXCEPT;
   /* There is room again after a short write. [callback] */
   void (*on_writable)(void* ctx) SF_NOEXCEPT;
@@ -234,8 +243,8 @@ typedef struct sf_stream_events {
 
 /*
  * A serial queue of the host. Each provider, sandbox and client object is bound to one: every
- * [lane] call of it and every completion that it asked host services for runs there, one at a time,
- * in order, never inline. FROZEN
+ * [lane] call of it runs there, and every completion that a host service was given with the lane,
+ * one at a time, in order, never inline. FROZEN
  */
 typedef struct sf_lane {
   const struct sf_lane_vtbl* vtbl;
@@ -318,9 +327,9 @@ typedef struct sf_exit { /* APPENDABLE */
   size_t struct_size;
   uint32_t outcome; /* SF_EXIT_* */
   uint32_t flags;
-  int32_t code;   /* only with SF_EXIT_EXITED, and with SF_EXIT_TIMED_OUT when the leader exited by
-                     itself */
-  int32_t signal; /* 0: none */
+  /* With SF_EXIT_EXITED, and with SF_EXIT_TIMED_OUT when the leader exited by itself. */
+  int32_t code;
+  int32_t signal;     /* 0: none */
   int64_t started_at; /* 0: not known */
   int64_t ended_at;
 } sf_exit;
@@ -338,8 +347,10 @@ typedef struct sf_process_events {
   void* ctx;
   /* The command has started: at most once, before any output. [callback] */
   void (*on_started)(void* ctx, const sf_process_started* started) SF_NOEXCEPT;
-  /* The leader has ended: at most once. Output may still follow; the stream's done is the last
-   * call. [callback] */
+  /*
+   * The leader has ended: at most once. Output may still follow; the stream's done is the last
+   * call. [callback]
+   */
   void (*on_exit)(void* ctx, const sf_exit* exit) SF_NOEXCEPT;
 } sf_process_events;
 
@@ -353,14 +364,18 @@ typedef struct sf_process {
 
 typedef struct sf_process_vtbl { /* APPENDABLE */
   size_t struct_size;
-  /* stdin, stdout and stderr as one stream; borrowed, lives as long as the process handle; its
-   * release is a no-op. Its cancel ends the whole tree: terminate, grace, kill. [any] */
+  /*
+   * stdin, stdout and stderr as one stream; borrowed, lives as long as the process handle; its
+   * release is a no-op. Its cancel ends the whole tree: terminate, grace, kill. [any]
+   */
   sf_stream* (*stream)(sf_process* self)SF_NOEXCEPT;
-  /* Sends a signal (Linux numbers) to the leader or to the whole tree. SF_GONE when it has ended.
-   * [lane] */
+  /*
+   * Sends a signal (Linux numbers) to the leader or to the whole tree. SF_GONE when it has ended.
+   * [lane]
+   */
   sf_status (*signal)(sf_process* self, int32_t signal, uint32_t scope, sf_completion done,
                       sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
-  /* Drops the handle. The process goes on until its end or a cancel. [any] */
+  /* Drops the handle, and that of its stream (see there). The process goes on. [any] */
   void (*release)(sf_process* self) SF_NOEXCEPT;
 } sf_process_vtbl;
 
@@ -421,11 +436,18 @@ typedef struct sf_context_vtbl { /* APPENDABLE */
   void (*release)(sf_context* self) SF_NOEXCEPT; /* [any] */
   /* Borrowed, unchanged as long as the context is retained. [any] */
   const sf_context_fields* (*fields)(sf_context* self)SF_NOEXCEPT;
-  /* Mints access to the repository at an index, now: ask late, tokens are short-lived. [lane] */
-  sf_status (*repository_access)(sf_context* self, uint32_t index, sf_access_completion done,
-                                 sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
-  /* The commit that a template pins; an absent text means: resolve it yourself. [lane] */
-  sf_status (*resolve_head)(sf_context* self, sf_str clone_url, sf_str token,
+  /*
+   * Mints access to the repository at an index, now: ask late, tokens are short-lived. done on the
+   * lane. [any]
+   */
+  sf_status (*repository_access)(sf_context* self, sf_lane* lane, uint32_t index,
+                                 sf_access_completion done, sf_op** op,
+                                 const sf_error_sink* err) SF_NOEXCEPT;
+  /*
+   * The commit that a template pins; an absent text means: resolve it yourself. done on the lane.
+   * [any]
+   */
+  sf_status (*resolve_head)(sf_context* self, sf_lane* lane, sf_str clone_url, sf_str token,
                             sf_text_completion done, sf_op** op,
                             const sf_error_sink* err) SF_NOEXCEPT;
 } sf_context_vtbl;
@@ -438,11 +460,10 @@ typedef struct sf_start_request {
   const sf_env_entry* env; /* the sandbox's own environment, evaluated by the host for this start */
   size_t env_count;
   sf_str template_document; /* canonical JSON of the template to boot from; null ptr: none */
-  sf_str
-      idempotency_key; /* the same for every try of one start: adopt what an interrupted try left */
-  uint64_t timeout_ms; /* 0: none */
-  uint32_t flags;      /* SF_START_* */
-  uint32_t reserved;   /* 0 */
+  sf_str idempotency_key;   /* one for all tries of a start: adopt what an interrupted try left */
+  uint64_t timeout_ms;      /* 0: none */
+  uint32_t flags;           /* SF_START_* */
+  uint32_t reserved;        /* 0 */
 } sf_start_request;
 
 #define SF_START_ENV_GIVEN 1u /* env replaces the provider's own default environment */
@@ -472,8 +493,10 @@ typedef struct sf_start_result { /* APPENDABLE */
 typedef struct sf_start_events { /* APPENDABLE */
   size_t struct_size;
   void* ctx;
-  /* The provider's id, as soon as the machine exists: the host stores it before anything can be
-   * lost. At most once, before done. [callback] */
+  /*
+   * The provider's id, as soon as the machine exists: the host stores it before anything can be
+   * lost. At most once, before done. [callback]
+   */
   void (*on_identity)(void* ctx, sf_str sandbox_id) SF_NOEXCEPT;
   /* result is null when error is not. [callback] */
   void (*done)(void* ctx, const sf_error* error, const sf_start_result* result) SF_NOEXCEPT;
@@ -484,8 +507,10 @@ typedef struct sf_start_events { /* APPENDABLE */
 #define SF_STATE_RUNNING 2u
 #define SF_STATE_STOPPED 3u
 
-/* What the provider knows about the sandbox now. Unknown numbers are SF_NONE, unknown times 0.
- * APPENDABLE */
+/*
+ * What the provider knows about the sandbox now. Unknown numbers are SF_NONE, unknown times 0.
+ * APPENDABLE
+ */
 typedef struct sf_sandbox_info {
   size_t struct_size;
   uint32_t state; /* SF_STATE_* */
@@ -514,18 +539,21 @@ typedef struct sf_sandbox {
 
 typedef struct sf_sandbox_vtbl { /* APPENDABLE */
   size_t struct_size;
-  /* Finds and connects the machine, or creates it. Only SF_NOT_FOUND and SF_GONE of the provider's
+  /*
+   * Finds and connects the machine, or creates it. Only SF_NOT_FOUND and SF_GONE of the provider's
    * own look-up mean absent: any other failure is an error, never a second machine. The host never
-   * calls it twice at once. [lane] */
+   * runs two of start, stop and destroy at once. [lane]
+   */
   sf_status (*start)(sf_sandbox* self, const sf_start_request* request,
                      const sf_start_events* events, sf_op** op,
                      const sf_error_sink* err) SF_NOEXCEPT;
-  /* Stops the machine so that start can go on from there. What is stopped already succeeds. [lane]
-   */
+  /* Stops the machine so that start can go on. What is stopped already succeeds. [lane] */
   sf_status (*stop)(sf_sandbox* self, sf_completion done, sf_op** op,
                     const sf_error_sink* err) SF_NOEXCEPT;
-  /* Removes the machine, found by the session id or the provider's id, also when this object never
-   * started. What is gone succeeds. Never removes a checkpoint. [lane] */
+  /*
+   * Removes the machine, found by the session id or the provider's id, also when this object never
+   * started. What is gone succeeds. Never removes a checkpoint. [lane]
+   */
   sf_status (*destroy)(sf_sandbox* self, sf_completion done, sf_op** op,
                        const sf_error_sink* err) SF_NOEXCEPT;
   /* Looks, starts nothing. [lane] */
@@ -534,13 +562,18 @@ typedef struct sf_sandbox_vtbl { /* APPENDABLE */
   /* The default text that tells an agent where it works. [lane] */
   sf_status (*instructions)(sf_sandbox* self, sf_text_completion done, sf_op** op,
                             const sf_error_sink* err) SF_NOEXCEPT;
-  /* Runs a command in the started sandbox. A missing cwd, a bad user or a refused request end in
+  /*
+   * Runs a command in the started sandbox. A missing cwd, a bad user or a refused request end in
    * the stream's done with a typed error and no on_started. SF_GONE: the machine no longer exists
-   * and nothing ran. SF_CONFLICT: it is stopped and nothing ran. [lane] */
+   * and nothing ran. SF_CONFLICT: it is stopped and nothing ran. [lane]
+   */
   sf_status (*spawn)(sf_sandbox* self, const sf_command* command, const sf_stream_events* io,
                      const sf_process_events* events, sf_process** process,
                      const sf_error_sink* err) SF_NOEXCEPT;
-  /* The vtable of an extension (sandforge/ext/), or null. Lives as long as the sandbox. [any] */
+  /*
+   * The vtable of an extension (sandforge/ext/), or null. Lives as long as the sandbox; the answer
+   * never changes. What turns out to be absent after start is SF_UNSUPPORTED there. [any]
+   */
   const void* (*extension)(sf_sandbox* self, sf_str id)SF_NOEXCEPT;
   /* Drops the object; the machine is not touched. [lane] */
   void (*release)(sf_sandbox* self) SF_NOEXCEPT;
@@ -585,7 +618,7 @@ typedef struct sf_provider_vtbl { /* APPENDABLE */
   /* An unstarted sandbox. No I/O. Accepts empty settings and a context of ids only. [lane] */
   sf_status (*create)(sf_provider* self, const sf_create_request* request, sf_sandbox** sandbox,
                       const sf_error_sink* err) SF_NOEXCEPT;
-  /* The vtable of an extension, or null. [any] */
+  /* The vtable of an extension, or null. Lives as long as the provider. [any] */
   const void* (*extension)(sf_provider* self, sf_str id)SF_NOEXCEPT;
   /* After all sandboxes of it were released. [lane] */
   void (*release)(sf_provider* self) SF_NOEXCEPT;
@@ -609,8 +642,7 @@ typedef struct sf_host_vtbl { /* APPENDABLE */
   size_t struct_size;
   uint32_t abi_major;
   uint32_t abi_minor;
-  /* The vtable of a service (sandforge/ext/host_*.h), or null. Its functions take this host. [any]
-   */
+  /* The vtable of a service (sandforge/ext/host_*.h), or null. They take this host. [any] */
   const void* (*service)(sf_host* self, sf_str id)SF_NOEXCEPT;
 } sf_host_vtbl;
 
@@ -631,7 +663,7 @@ typedef struct sf_plugin {
 #define SF_PLUGIN_ENTRY sandforge_plugin_entry_v1
 #define SF_PLUGIN_ENTRY_NAME "sandforge_plugin_entry_v1"
 #define SF_MANIFEST_SECTION ".sandforge.manifest"
-typedef const sf_plugin* (*sf_plugin_entry_fn)(void);
+typedef const sf_plugin* (*sf_plugin_entry_fn)(void)SF_NOEXCEPT;
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -72,6 +72,7 @@ typedef struct sf_files_ext { /* APPENDABLE */
   sf_status (*archive_read)(sf_sandbox* self, sf_bytes path, uint64_t window,
                             const sf_stream_events* events, sf_stream** stream,
                             const sf_error_sink* err) SF_NOEXCEPT;
+  /* May be null. [lane] */
   sf_status (*archive_write)(sf_sandbox* self, sf_bytes path, const sf_stream_events* events,
                              sf_stream** stream, const sf_error_sink* err) SF_NOEXCEPT;
 } sf_files_ext;

@@ -39,9 +39,19 @@ typedef struct sf_http_client_options {
 } sf_http_client_options;
 
 #define SF_HTTP_FRESH_CONNECTION 1u /* for what must not run twice */
-#define SF_HTTP_UPGRADE 2u          /* after a 101 the stream carries the raw connection */
-#define SF_HTTP_WEBSOCKET 4u        /* after the handshake the stream carries messages */
-#define SF_HTTP_STREAM_BODY 8u      /* the body is what is written to the stream, chunked */
+/*
+ * After a 101, or a 200 that has neither a length nor chunks, the stream carries the raw connection
+ * both ways. Anything else is an ordinary answer. Until then write accepts nothing; on_writable
+ * comes after on_response.
+ */
+#define SF_HTTP_UPGRADE 2u
+/*
+ * After the handshake the stream carries messages (SF_DATA_*). shutdown_write closes with code
+ * 1000; cancel drops the connection. A refused handshake is an ordinary answer.
+ */
+#define SF_HTTP_WEBSOCKET 4u
+/* The body is what is written to the stream: chunked, unless headers has a Content-Length. */
+#define SF_HTTP_STREAM_BODY 8u
 
 typedef struct sf_http_request { /* APPENDABLE */
   size_t struct_size;
@@ -78,7 +88,8 @@ typedef struct sf_http_end { /* APPENDABLE */
 typedef struct sf_http_events { /* APPENDABLE */
   size_t struct_size;
   void* ctx;
-  void (*on_response)(void* ctx, const sf_http_response* response) SF_NOEXCEPT; /* [callback] */
+  /* The head, before any on_data; at most once, informational answers left out. [callback] */
+  void (*on_response)(void* ctx, const sf_http_response* response) SF_NOEXCEPT;
   /* Just before the stream's done. [callback] */
   void (*on_end)(void* ctx, const sf_http_end* end) SF_NOEXCEPT;
 } sf_http_events;
@@ -90,7 +101,10 @@ typedef struct sf_http_service { /* APPENDABLE */
                              sf_http_client** client, const sf_error_sink* err) SF_NOEXCEPT;
   /* After it, running requests go on to their end. [lane] */
   void (*client_release)(sf_http_client* client) SF_NOEXCEPT;
-  /* One request. Replayed only while its phase is not_connected or not_sent. [lane] */
+  /*
+   * One request. Any status is an answer, no error, and no redirect is followed. Replayed only
+   * while its phase is not_connected or not_sent. [lane]
+   */
   sf_status (*request)(sf_http_client* client, const sf_http_request* request,
                        const sf_stream_events* io, const sf_http_events* events, sf_stream** stream,
                        const sf_error_sink* err) SF_NOEXCEPT;

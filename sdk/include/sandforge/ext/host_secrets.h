@@ -12,9 +12,12 @@ extern "C" {
 
 typedef struct sf_secrets_service { /* APPENDABLE */
   size_t struct_size;
-  /* The value of a named secret, as the configuration grants it to this plugin. [lane] */
-  sf_status (*get)(sf_host* host, sf_context* scope, sf_str name, sf_text_completion done,
-                   sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
+  /*
+   * The value of a named secret, as the configuration grants it to this plugin. SF_NOT_FOUND: none.
+   * done on the lane. [any]
+   */
+  sf_status (*get)(sf_host* host, sf_lane* lane, sf_context* scope, sf_str name,
+                   sf_text_completion done, sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
 } sf_secrets_service;
 
 #ifdef __cplusplus

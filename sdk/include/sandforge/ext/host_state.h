@@ -21,11 +21,14 @@ typedef struct sf_state_value_completion { /* FROZEN */
 /* scope is the session's context, or null for the provider's own values. */
 typedef struct sf_state_service { /* APPENDABLE */
   size_t struct_size;
-  sf_status (*get)(sf_host* host, sf_context* scope, sf_str key, sf_state_value_completion done,
-                   sf_op** op, const sf_error_sink* err) SF_NOEXCEPT; /* [lane] */
-  /* Durable when done reports success. A null ptr in value removes the key. [lane] */
-  sf_status (*set)(sf_host* host, sf_context* scope, sf_str key, sf_bytes value, sf_completion done,
-                   sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
+  /* done on the lane. [any] */
+  sf_status (*get)(sf_host* host, sf_lane* lane, sf_context* scope, sf_str key,
+                   sf_state_value_completion done, sf_op** op,
+                   const sf_error_sink* err) SF_NOEXCEPT;
+  /* Durable when done reports success. A null ptr in value removes the key. done on the lane. [any]
+   */
+  sf_status (*set)(sf_host* host, sf_lane* lane, sf_context* scope, sf_str key, sf_bytes value,
+                   sf_completion done, sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
 } sf_state_service;
 
 #ifdef __cplusplus
