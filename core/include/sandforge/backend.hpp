@@ -85,6 +85,12 @@ struct MachineInfo {
   json::Object metadata;
 };
 
+// Offsets in each output stream, in bytes from its beginning.
+struct OutputCursor {
+  std::uint64_t out = 0;
+  std::uint64_t err = 0;
+};
+
 struct ProcessInfo {
   ProcessId id;
   std::int64_t pid = 0;
@@ -94,8 +100,8 @@ struct ProcessInfo {
   bool detached = false;
   bool stray = false;
   std::optional<Exit> exit;
-  std::uint64_t first_cursor = 0;
-  std::uint64_t next_cursor = 0;
+  OutputCursor first;  // oldest output still kept
+  OutputCursor next;   // where the next output goes
 };
 
 // The processes extension.
@@ -103,7 +109,7 @@ class ProcessesBackend {
  public:
   virtual ~ProcessesBackend() = default;
   virtual void list(Handler<std::vector<ProcessInfo>> done) = 0;
-  virtual Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, std::uint64_t cursor,
+  virtual Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor from,
                                                          std::uint64_t window,
                                                          std::shared_ptr<ProcessSink> sink) = 0;
   virtual void signal(const ProcessId& id, int signal, bool tree, Handler<void> done) = 0;

@@ -10,17 +10,24 @@ extern "C" {
 
 #define SF_EXT_PROCESSES "sandforge.processes/1"
 
+/* Offsets in each output stream, in bytes from its beginning. Combined output and a tty use out.
+ * FROZEN */
+typedef struct sf_cursor {
+  uint64_t out;
+  uint64_t err;
+} sf_cursor;
+
 typedef struct sf_process_info { /* APPENDABLE */
   size_t struct_size;
   sf_str id;
   int64_t pid;      /* 0: not known */
   sf_bytes command; /* shell text, or argv joined and quoted for reading */
   sf_str tag;
-  uint32_t running;      /* 1 or 0 */
-  uint32_t flags;        /* SF_PROCESS_* */
-  const sf_exit* exit;   /* null while it runs */
-  uint64_t first_cursor; /* oldest byte of output still kept */
-  uint64_t next_cursor;  /* where the next byte of output goes */
+  uint32_t running;    /* 1 or 0 */
+  uint32_t flags;      /* SF_PROCESS_* */
+  const sf_exit* exit; /* null while it runs */
+  sf_cursor first;     /* oldest output still kept */
+  sf_cursor next;      /* where the next output goes */
 } sf_process_info;
 
 #define SF_PROCESS_DETACHED 1u
@@ -40,7 +47,7 @@ typedef struct sf_processes_ext { /* APPENDABLE */
   /* The kept output from a cursor on, then what follows. A cursor that is no longer kept starts at
    * the oldest byte; stream end counts what was skipped as dropped. SF_NOT_FOUND: no such process.
    * [lane] */
-  sf_status (*attach)(sf_sandbox* self, sf_str id, uint64_t cursor, uint64_t window,
+  sf_status (*attach)(sf_sandbox* self, sf_str id, sf_cursor from, uint64_t window,
                       const sf_stream_events* io, const sf_process_events* events,
                       sf_process** process, const sf_error_sink* err) SF_NOEXCEPT;
   /* Signal to a process without attaching. [lane] */
