@@ -26,7 +26,8 @@ if(SANDFORGE_SANITIZE)
   target_compile_options(sandforge_flags INTERFACE
     -fsanitize=${SANDFORGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sandforge_flags INTERFACE -fsanitize=${SANDFORGE_SANITIZE})
-  if(SANDFORGE_SANITIZE MATCHES thread)
+  if(SANDFORGE_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # Asio uses fences, which gcc's thread sanitizer does not model.
     target_compile_options(sandforge_flags INTERFACE -Wno-tsan)
   endif()
 endif()
@@ -34,3 +35,17 @@ if(SANDFORGE_COVERAGE)
   target_compile_options(sandforge_flags INTERFACE --coverage)
   target_link_options(sandforge_flags INTERFACE --coverage)
 endif()
+
+# Programs of a thread sanitizer build run without address randomisation: on kernels with many
+# random bits the sanitizer finds its shadow memory taken. CMake prefixes tests and build steps.
+if(SANDFORGE_SANITIZE MATCHES thread)
+  find_program(SANDFORGE_SETARCH setarch REQUIRED)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${SANDFORGE_SETARCH} -R)
+endif()
+
+# Programs and plugins lie in the build folder as they do under an install prefix, so that a
+# program finds its plugins by the same relative path in both.
+set(SANDFORGE_PLUGIN_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/sandforge/plugins
+  CACHE STRING "Where plugins go, below the prefix")
+set(SANDFORGE_PROGRAM_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR})
+set(SANDFORGE_PLUGIN_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${SANDFORGE_PLUGIN_INSTALL_DIR})

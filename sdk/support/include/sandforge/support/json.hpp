@@ -30,6 +30,9 @@ class Object {
   Object& operator=(const Object&);
   Object& operator=(Object&&) noexcept;
   ~Object();
+  // Takes members whose keys the caller knows to be unique, without looking. For readers: `set` in
+  // a loop is quadratic.
+  static Object adopt(std::vector<Member> members) noexcept;
 
   std::size_t size() const noexcept;
   bool empty() const noexcept;
@@ -101,11 +104,12 @@ class Value {
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> data_;
 };
 
+// What a document may ask of this process.
 struct Limits {
-  std::size_t bytes = 1U << 20;
-  std::size_t depth = 64;
-  std::size_t nodes = 100'000;
-  std::size_t string_bytes = 1U << 20;
+  std::size_t bytes = 1U << 20;         // of the text; above 1 GiB counts as 1 GiB
+  std::size_t depth = 64;               // containers within each other; above 512 counts as 512
+  std::size_t nodes = 100'000;          // values of every kind; keys are not counted
+  std::size_t string_bytes = 1U << 20;  // of one string or key, unescaped
 };
 
 // Why a document was refused. `offset` is in bytes from its start; line and column count from 1,
@@ -125,14 +129,19 @@ struct ParseResult {
   explicit operator bool() const noexcept { return ok(); }
 };
 
+// Reads one document. A byte order mark at the start is skipped. `1e400` is refused, `1e-400` is 0;
+// `-0` is the double -0.0. An exponent above 308 is refused even where the value would be finite.
+// Throws std::bad_alloc only. Any thread.
 ParseResult parse(std::string_view text, const Limits& limits = {});
 
 // Compact text. Doubles are written shortest so that they read back equal. Strings that are not
-// UTF-8 are written with U+FFFD in place of each bad byte sequence.
+// UTF-8 are written with U+FFFD in place of each bad byte sequence. Doubles keep a `.0` or an
+// exponent, so that they read back as doubles; one that is not finite is written as null.
 std::string write(const Value& value);
 // Indented by two spaces, a newline at the end.
 std::string write_pretty(const Value& value);
-// Compact, object members sorted by bytes: equal values give equal text. For hashes.
+// Compact, object members sorted by bytes, integral doubles within int64 as integers: equal values
+// give equal text. For hashes.
 std::string write_canonical(const Value& value);
 
 // "a/b~c" as one token of a JSON Pointer.

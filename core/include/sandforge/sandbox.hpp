@@ -1,0 +1,177 @@
+// A sandbox: one machine, its life cycle and its commands, the same on every provider.
+// Sources: the FactorySandbox document and the workspace-sandbox contract.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sandforge/backend.hpp"
+#include "sandforge/process.hpp"
+
+namespace sandforge {
+
+enum class SandboxStatus : std::uint8_t {
+  pending,
+  initializing,
+  ready,
+  starting,
+  running,
+  stopping,
+  stopped,
+  destroying,
+  destroyed,
+  error,
+};
+std::string_view to_string(SandboxStatus status) noexcept;
+std::string_view to_string(StartOutcome outcome) noexcept;
+std::string_view to_string(Provenance provenance) noexcept;
+
+class Sandbox;
+
+struct StartedInfo {
+  StartOutcome outcome = StartOutcome::unknown;
+  Provenance provenance = Provenance::none;
+  bool setup_unfinished =
+      false;                     // an earlier start made this machine, and its hook did not succeed
+  std::uint64_t generation = 0;  // counts the machines that this object had
+  std::optional<TemplateId> template_pending;
+  std::vector<std::string> warnings;
+};
+
+// Runs once per start that booted or reattached, before start answers; commands may be run from it.
+// An error fails the start: "Sandbox '<id>' onStart hook failed: <message>".
+using StartHook = std::function<void(std::shared_ptr<Sandbox>, StartedInfo, Handler<void>)>;
+// Before stop and before destroy. An error fails that call.
+using TeardownHook = std::function<void(std::shared_ptr<Sandbox>, Handler<void>)>;
+
+struct Hooks {
+  StartHook on_start;
+  TeardownHook on_stop;
+  TeardownHook on_destroy;
+  // As soon as the machine exists: store the id before anything can be lost. On the lane.
+  std::function<void(const ProviderSandboxId&)> on_identity;
+};
+
+// text replaces the default instructions; a function is given the default.
+using Instructions =
+    std::variant<std::monostate, std::string, std::function<std::string(std::string)>>;
+
+struct SandboxConfig {
+  std::string id;    // empty: one is made up, and there are no checkpoints
+  std::string name;  // empty: the provider's name
+  std::shared_ptr<const SessionContext> context;     // null: made of id
+  json::Object settings;                             // effective
+  std::optional<std::chrono::milliseconds> timeout;  // default of commands; absent or 0: none
+  std::optional<std::string> working_directory;
+  std::optional<std::chrono::milliseconds> idle_timeout;
+  std::optional<std::string> checkpoint_name;
+  std::optional<std::string> seed_checkpoint_name;
+  std::optional<EnvMap> env;  // the sandbox's own; the context's function goes before it
+  EnvMap overlay;             // seed of the runtime overlay
+  Instructions instructions;
+  Hooks hooks;
+};
+
+struct CloneOptions {
+  std::optional<std::string> id;
+  std::optional<ProviderSandboxId> sandbox_id;  // never inherited
+  std::optional<EnvMap> env;                    // replaces, never merges
+  std::optional<std::string> working_directory;
+  std::optional<std::chrono::milliseconds> idle_timeout;
+  std::optional<std::string> checkpoint_name;
+  std::optional<std::string> seed_checkpoint_name;
+};
+
+struct SandboxInfo {
+  std::string id;
+  std::string name;
+  std::string provider;
+  SandboxStatus status = SandboxStatus::pending;
+  std::int64_t created_at_ns = 0;
+  std::optional<std::int64_t> last_used_at_ns;
+  std::optional<std::int64_t> timeout_at_ns;
+  std::optional<std::string> error;  // when status is error
+  MachineInfo machine;
+  json::Object metadata;  // sandboxId, providerResourceId, platformStatus where they exist
+};
+json::Value to_json(const SandboxInfo& info);
+
+// Thread rule: every function from any thread; the blocking forms not on a thread of the Runtime.
+class Sandbox : public std::enable_shared_from_this<Sandbox> {
+ public:
+  // Unstarted; no I/O. The sandbox keeps the runtime's lanes, so the runtime must outlive it.
+  static Result<std::shared_ptr<Sandbox>> create(Runtime& runtime,
+                                                 std::shared_ptr<ProviderBackend> provider,
+                                                 SandboxConfig config);
+  virtual ~Sandbox() = default;
+
+  virtual const std::string& id() const = 0;
+  virtual const std::string& name() const = 0;
+  virtual const std::string& provider() const = 0;
+  virtual SandboxStatus status() const = 0;
+  virtual std::optional<ProviderSandboxId> sandbox_id() const = 0;
+  virtual std::optional<std::string> working_directory() const = 0;
+  virtual std::optional<StartedInfo> started() const = 0;  // of the last start
+
+  // Start on running answers connected. Concurrent starts share one result. A failed start can be
+  // tried again.
+  virtual void async_start(Handler<StartedInfo> done) = 0;
+  virtual void async_stop(Handler<void> done) = 0;
+  // Works without a start. Destroying what is gone succeeds. A start afterwards provisions anew.
+  virtual void async_destroy(Handler<void> done) = 0;
+  virtual void async_info(Handler<SandboxInfo> done) = 0;
+  virtual void async_instructions(Handler<std::string> done) = 0;
+
+  // Shell text; args are quoted so that every byte but NUL survives. Starts the sandbox when it
+  // does not run. A non-zero exit is a result, never an error.
+  virtual void async_execute_command(std::string command, std::vector<std::string> args,
+                                     ExecOptions options, Handler<CommandResult> done) = 0;
+  // No shell.
+  virtual void async_exec(std::vector<std::string> argv, ExecOptions options,
+                          Handler<CommandResult> done) = 0;
+  // Answers as soon as the process has started.
+  virtual void async_spawn(Command command, SpawnOptions options,
+                           Handler<std::shared_ptr<Process>> done) = 0;
+
+  // Processes of spawn, and where the provider can those of earlier hosts. During teardown it lists
+  // without starting anything.
+  virtual void async_list_processes(Handler<std::vector<ProcessInfo>> done) = 0;
+  // Null when unknown or released. A process that has ended is given once, then forgotten.
+  virtual void async_get_process(ProcessId id, Handler<std::shared_ptr<Process>> done) = 0;
+  // false: unknown or already ended. Afterwards the process is forgotten.
+  virtual void async_kill_process(ProcessId id, Handler<bool> done) = 0;
+  virtual void release_process(const ProcessId& id) = 0;
+
+  // Overlay of the environment, merged into every command from now on.
+  virtual void set_env(std::function<EnvMap(EnvMap)> updater) = 0;
+  virtual EnvMap env() const = 0;
+  // The updater is given the present hook and returns the one of later starts.
+  virtual void set_on_start(std::function<StartHook(StartHook)> updater) = 0;
+
+  // Unstarted sibling: provider, options and defaults are the same; id, sandbox id, env and idle
+  // timeout are replaced, hooks are not inherited. No I/O.
+  virtual Result<std::shared_ptr<Sandbox>> clone(CloneOptions options) const = 0;
+
+  // Blocking forms: throw the Error.
+  StartedInfo start();
+  void stop();
+  void destroy();
+  SandboxInfo info();
+  std::string instructions();
+  CommandResult execute_command(std::string command, std::vector<std::string> args = {},
+                                ExecOptions options = {});
+  CommandResult exec(std::vector<std::string> argv, ExecOptions options = {});
+  std::shared_ptr<Process> spawn(Command command, SpawnOptions options = {});
+  std::vector<ProcessInfo> list_processes();
+  std::shared_ptr<Process> get_process(ProcessId id);
+  bool kill_process(ProcessId id);
+};
+
+}  // namespace sandforge

@@ -1,0 +1,1 @@
+#include "sandforge/wire/guest/frame.hpp"

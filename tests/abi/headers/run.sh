@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Compiles every public header alone, with each compiler and standard it is promised for, and ends
+# with the line "N passed, N failed".
+#
+#   tests/abi/headers/run.sh [TREE]     TREE is the source tree to look at, this one by default
+#
+#   sdk/include: sandforge/abi.h, sandforge/ext/   C11, C17, C++11, C++14, C++17, C++20
+#   sdk/include: everything else                   C++17, C++20
+#   sdk/support/include                            C++17, C++20
+#   core/include                                   C++20
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(cd "${1:-$here/../../..}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+families=()
+for family in "gcc g++" "clang-14 clang++-14"; do
+  if command -v ${family#* } >/dev/null; then
+    families+=("$family")
+  else
+    echo "not installed, so not tried: ${family#* }"
+  fi
+done
+
+# The headers below a folder, by the name that an #include gives them.
+headers_of() {
+  [[ ! -d $tree/$1 ]] || (cd "$tree/$1" && find . -name '*.h' -o -name '*.hpp') | sed 's|^\./||' | sort
+}
+
+# One line per compilation: compiler, language, standard, header.
+plan() {
+  local header=$1 family standard
+  shift
+  for family in "${families[@]}"; do
+    for standard in "$@"; do
+      case $standard in
+        c++*) echo "${family#* } c++ $standard $header" ;;
+        *) echo "${family% *} c $standard $header" ;;
+      esac
+    done
+  done
+}
+
+for header in $(headers_of sdk/include); do
+  case $header in
+    sandforge/abi.h | sandforge/ext/*.h) plan "$header" c11 c17 c++11 c++14 c++17 c++20 ;;
+    # Coroutines are the one part of the layer for authors that needs C++20.
+    *) if grep -q '<coroutine>' "$tree/sdk/include/$header"; then plan "$header" c++20
+       else plan "$header" c++17 c++20; fi ;;
+  esac
+done >>"$work/plan"
+for header in $(headers_of sdk/support/include); do plan "$header" c++17 c++20; done >>"$work/plan"
+for header in $(headers_of core/include); do plan "$header" c++20; done >>"$work/plan"
+
+compile() {
+  local compiler=$1 language=$2 standard=$3 header=$4 name
+  name=$(mktemp "$work/result.XXXXXX")
+  if ! printf '#include <%s>\n' "$header" |
+    "$compiler" -x "$language" "-std=$standard" -fsyntax-only -Wall -Wextra -Wpedantic -Werror \
+      -I"$tree/sdk/include" -I"$tree/sdk/support/include" -I"$tree/core/include" - >"$name" 2>&1; then
+    mv "$name" "$name.failed"
+    sed -i "1i FAILED: $header with $compiler -std=$standard" "$name.failed"
+  fi
+}
+export -f compile
+export tree work
+xargs -r -P "$(nproc)" -L 1 bash -c 'compile "$@"' compile <"$work/plan"
+
+total=$(wc -l <"$work/plan")
+failed=$(find "$work" -name 'result.*.failed' | wc -l)
+[[ $failed -eq 0 ]] || head -n 20 "$work"/result.*.failed
+echo "$((total - failed)) passed, $failed failed"
+[[ $failed -eq 0 && $total -gt 0 ]]
