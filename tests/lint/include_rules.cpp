@@ -37,8 +37,7 @@ std::string folder_of(const std::string& path) {
 std::string resolve(const Source& source, const Tree& tree, const std::string& name) {
   const std::filesystem::path beside = folder_of(source.path) + name;
   std::vector<std::string> found;
-  if (const std::string path = beside.lexically_normal().generic_string();
-      tree.paths.count(path) != 0) {
+  if (std::string path = beside.lexically_normal().generic_string(); tree.paths.count(path) != 0) {
     return path;
   }
   const std::string ending = "/" + name;
