@@ -21,6 +21,7 @@ const char kUsage[] =
     "  --ping-ms N            ask a silent host for a sign of life; 15000\n"
     "  --log-bytes N          retained output of one process; 1048576\n"
     "  --log-total-bytes N    of all processes together; 67108864\n"
+    "  --daemon               go into the background once connections are taken\n"
     "  --ready-fd N           write a byte here once connections are taken\n"
     "relay connects its standard input and output with that socket.\n";
 
@@ -77,6 +78,7 @@ void parse_serve(Arguments& args, CommandLine& line) {
     if (name == "--socket") args.text(o.socket);
     else if (name == "--fd") args.number(o.fd, 1 << 20);
     else if (name == "--ready-fd") args.number(o.ready_fd, 1 << 20);
+    else if (name == "--daemon") o.daemon = true;
     else if (name == "--root") args.text(o.root);
     else if (name == "--idle-ms") args.number(o.idle_ms, kMaxMs);
     else if (name == "--exit-when-idle-and-unused-ms") args.number(o.unused_ms, kMaxMs);
@@ -93,6 +95,7 @@ void parse_serve(Arguments& args, CommandLine& line) {
   if (!line.wrong.empty()) return;
   if (mode != "keep" && mode != "end") line.wrong = "--on-disconnect takes 'end' or 'keep'";
   if (o.socket.empty() == (o.fd < 0)) line.wrong = "serve takes one of --socket and --fd";
+  if (o.daemon && o.socket.empty()) line.wrong = "--daemon needs --socket";
 }
 
 void parse_relay(Arguments& args, CommandLine& line) {
