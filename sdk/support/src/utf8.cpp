@@ -1,5 +1,7 @@
 #include "sandforge/support/utf8.hpp"
 
+#include <cstring>
+
 namespace sandforge {
 namespace {
 
@@ -50,23 +52,40 @@ Utf8Decoder::Step Utf8Decoder::step(unsigned char byte) noexcept {
   return Step::done;
 }
 
-void Utf8Decoder::decode(std::string_view bytes, std::string& out) {
+template <class Sink>
+void Utf8Decoder::run(std::string_view bytes, Sink sink) {
   std::size_t i = 0;
   while (i < bytes.size()) {
     if (size_ == 0) {
       const std::size_t end = ascii_run(bytes, i);
-      out.append(bytes, i, end - i);
+      sink(bytes.substr(i, end - i));
       i = end;
       if (i == bytes.size()) return;
     }
     const Step result = step(static_cast<unsigned char>(bytes[i]));
     if (result != Step::bad_again) ++i;
     if (result == Step::done) {
-      out.append(held_, length_);
+      sink(std::string_view(held_, length_));
     } else if (result != Step::more) {
-      out.append(kReplacement);
+      sink(kReplacement);
     }
   }
+}
+
+void Utf8Decoder::decode(std::string_view bytes, std::string& out) {
+  run(bytes, [&](std::string_view text) { out.append(text); });
+}
+
+std::size_t Utf8Decoder::count(std::string_view bytes) noexcept {
+  std::size_t sum = 0;
+  run(bytes, [&](std::string_view text) { sum += text.size(); });
+  return sum;
+}
+
+std::size_t Utf8Decoder::count_flush() noexcept {
+  const bool unfinished = size_ != 0;
+  size_ = 0;
+  return unfinished ? kReplacement.size() : 0;
 }
 
 std::string Utf8Decoder::decode(std::string_view bytes) {
@@ -77,9 +96,7 @@ std::string Utf8Decoder::decode(std::string_view bytes) {
 }
 
 void Utf8Decoder::flush(std::string& out) {
-  if (size_ == 0) return;
-  size_ = 0;
-  out.append(kReplacement);
+  if (count_flush() != 0) out.append(kReplacement);
 }
 
 std::string Utf8Decoder::flush() {

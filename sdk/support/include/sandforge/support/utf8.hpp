@@ -30,6 +30,10 @@ class Utf8Decoder {
   void flush(std::string& out);
   std::string flush();
 
+  // As decode and flush, but only the number of bytes that they would append.
+  std::size_t count(std::string_view bytes) noexcept;
+  std::size_t count_flush() noexcept;
+
   // Bytes held back, 0 to 3.
   std::size_t pending() const noexcept { return size_; }
 
@@ -39,6 +43,9 @@ class Utf8Decoder {
   enum class Step : std::uint8_t { more, done, bad, bad_again };
   // Feeds one byte. `bad_again`: what was held is bad, and the byte must be fed once more.
   Step step(unsigned char byte) noexcept;
+  // Gives the text to `sink` in pieces.
+  template <class Sink>
+  void run(std::string_view bytes, Sink sink);
 
   char held_[4] = {};
   std::uint8_t size_ = 0;
