@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sandforge/setup_plan.hpp"
+#include "sandforge/support/encoding.hpp"
 
 namespace sandforge {
 namespace {
@@ -31,35 +32,20 @@ bool is_user(std::string_view user) {
   });
 }
 
-int hex(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
-      out.push_back(static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2])));
-      i += 2;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
+// A userinfo that is no valid encoding is taken as it stands.
+std::string decoded(std::string_view text) {
+  return percent_decode(text).value_or(std::string(text));
 }
 
 Authorization authorization_of(std::string_view userinfo) {
   Authorization authorization;
   const auto colon = userinfo.find(':');
   if (colon == std::string_view::npos) {
-    authorization.token = percent_decode(userinfo);
+    authorization.token = decoded(userinfo);
   } else {
     authorization.scheme = "basic";
-    authorization.username = percent_decode(userinfo.substr(0, colon));
-    authorization.token = percent_decode(userinfo.substr(colon + 1));
+    authorization.username = decoded(userinfo.substr(0, colon));
+    authorization.token = decoded(userinfo.substr(colon + 1));
   }
   return authorization;
 }
