@@ -95,8 +95,8 @@ Result<CloneUrl> parse_clone_url(std::string_view text) {
   if (text.size() > 2048) return bad_url("is longer than 2048 bytes");
   if (text.front() == '-') return bad_url("begins with '-'");
   for (const char c : text)
-    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f)
-      return bad_url("contains a space or a control character");
+    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '\\')
+      return bad_url("contains a space, a backslash or a control character");
 
   if (const auto mark = text.find("://"); mark != std::string_view::npos) {
     std::string scheme(text.substr(0, mark));

@@ -7,17 +7,18 @@
 namespace sandforge::sqlite {
 namespace {
 
-// A write beyond a file-size limit or a quota reaches us as an I/O error with that errno.
-bool disk_is_full(int code, int system_errno) {
+// A write beyond a file-size limit or a quota reaches us as an I/O error. Its errno is the
+// thread's: sqlite3_system_errno is overwritten by the roll-back that follows.
+bool disk_is_full(int code, int thread_errno) {
   if ((code & 0xff) == SQLITE_FULL) return true;
   return (code & 0xff) == SQLITE_IOERR &&
-         (system_errno == ENOSPC || system_errno == EDQUOT || system_errno == EFBIG);
+         (thread_errno == ENOSPC || thread_errno == EDQUOT || thread_errno == EFBIG);
 }
 
 Error error_of(sqlite3* db, int code) {
-  const int system_errno = db != nullptr ? sqlite3_system_errno(db) : 0;
+  const int thread_errno = errno;
   const std::string text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
-  if (disk_is_full(code, system_errno))
+  if (disk_is_full(code, thread_errno))
     return Error(Status::no_space, "no space left to write the session database", "store.full");
   switch (code & 0xff) {
     case SQLITE_BUSY:
@@ -75,6 +76,7 @@ Statement& Statement::bind(const std::optional<std::string>& text) {
 }
 
 bool Statement::step() {
+  errno = 0;
   const int code = sqlite3_step(stmt_);
   check(db_, code);
   return code == SQLITE_ROW;
@@ -104,6 +106,7 @@ Connection::~Connection() {
 }
 
 void Connection::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  errno = 0;
   const int code = sqlite3_open_v2(
       path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOFOLLOW,
       nullptr);
@@ -113,6 +116,7 @@ void Connection::open(const std::string& path, std::chrono::milliseconds busy_ti
 }
 
 void Connection::execute(const char* sql) {
+  errno = 0;
   check(db_, sqlite3_exec(db_, sql, nullptr, nullptr, nullptr));
 }
 
