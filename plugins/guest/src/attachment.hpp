@@ -18,8 +18,8 @@ struct Attachment {
   std::uint64_t credit = 0;  // bytes that may still be sent
   bool hold_back = false;    // the producer waits for this channel
   bool owns_stdin = false;
-  bool queued = false;   // waits in the connection's turn list
-  bool closed = false;   // its last frame is on its way, or it was left
+  bool queued = false;  // waits in the connection's turn list
+  bool closed = false;  // its last frame is on its way, or it was left
   bool exit_told = false;
 
   posix::OutputLog::Position at = 0;     // next byte of the log to send

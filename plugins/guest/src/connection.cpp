@@ -1,12 +1,12 @@
 #include "connection.hpp"
 
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "process.hpp"
 #include "supervisor.hpp"
@@ -25,7 +25,9 @@ constexpr int kSilentPings = 4;
 Connection::Connection(Supervisor& supervisor, posix::Fd socket)
     : supervisor_(supervisor), socket_(std::move(socket)), in_(kReceiveSize) {}
 
-Connection::~Connection() { supervisor_.loop().cancel(ping_); }
+Connection::~Connection() {
+  supervisor_.loop().cancel(ping_);
+}
 
 bool Connection::start() {
   // Best effort: larger buffers mean fewer wake-ups.
@@ -74,7 +76,8 @@ void Connection::close(const char* reason) {
 
 std::vector<Attachment*> Connection::attachments() const {
   std::vector<Attachment*> out;
-  for (const auto& [id, a] : channels_) out.push_back(a.get());
+  for (const auto& [id, a] : channels_)
+    out.push_back(a.get());
   return out;
 }
 
@@ -112,9 +115,12 @@ bool Connection::parse_input() {
   while (!closed_) {
     wire::FrameView f;
     switch (wire::parse_frame({in_.data() + in_begin_, in_end_ - in_begin_}, f)) {
-      case wire::ParseResult::incomplete: return true;
-      case wire::ParseResult::malformed: return broken("malformed frame");
-      case wire::ParseResult::frame: break;
+      case wire::ParseResult::incomplete:
+        return true;
+      case wire::ParseResult::malformed:
+        return broken("malformed frame");
+      case wire::ParseResult::frame:
+        break;
     }
     in_begin_ += wire::kHeaderSize + f.payload.size();
     if (!frame(f)) return false;
@@ -170,8 +176,8 @@ void Connection::flush_later() {
 
 bool Connection::flush_queued() {
   while (out_begin_ < out_.size()) {
-    const ssize_t n = ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_,
-                             MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
       writable_ = false;

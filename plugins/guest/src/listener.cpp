@@ -1,8 +1,5 @@
 #include "listener.hpp"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -10,6 +7,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "supervisor.hpp"
 
@@ -89,8 +89,8 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
   // We hold the lock, so whatever lies there is left over.
   if (made) ::unlinkat(folder_.get(), name_.c_str(), 0);
   const mode_t mask = ::umask(0177);
-  const bool bound =
-      made && ::bind(socket.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof address) == 0;
+  const bool bound = made && ::bind(socket.get(), reinterpret_cast<struct sockaddr*>(&address),
+                                    sizeof address) == 0;
   const int bind_error = errno;
   ::umask(mask);
   if (!bound) {

@@ -1,8 +1,8 @@
 #include "loop.hpp"
 
+#include <sys/epoll.h>
 #include <algorithm>
 #include <cerrno>
-#include <sys/epoll.h>
 
 #include "sandforge/posix/system.hpp"
 
@@ -24,7 +24,9 @@ bool EventLoop::watch(int fd, std::uint32_t events, Source& source) {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void EventLoop::forget(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+void EventLoop::forget(int fd) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
 
 EventLoop::Timer EventLoop::at(std::int64_t when, std::function<void()> run) {
   const Timer timer{when, next_serial_++};
@@ -62,7 +64,8 @@ void EventLoop::run_work() {
   // rest.
   std::vector<std::function<void()>> work;
   work.swap(work_);
-  for (const auto& run : work) run();
+  for (const auto& run : work)
+    run();
 }
 
 int EventLoop::run() {
@@ -77,7 +80,8 @@ int EventLoop::run() {
     }
     const int n = ::epoll_wait(epoll_.get(), events, kBatch, timeout);
     refresh(timeout > 0);
-    for (int i = 0; i < n; ++i) static_cast<Source*>(events[i].data.ptr)->on_ready(events[i].events);
+    for (int i = 0; i < n; ++i)
+      static_cast<Source*>(events[i].data.ptr)->on_ready(events[i].events);
     run_timers();
     run_work();
   }

@@ -75,35 +75,52 @@ void parse_serve(Arguments& args, CommandLine& line) {
   std::int64_t total = static_cast<std::int64_t>(o.log_total_bytes);
   std::string mode = "end";
   for (std::string_view name; args.next(name);) {
-    if (name == "--socket") args.text(o.socket);
-    else if (name == "--fd") args.number(o.fd, 1 << 20);
-    else if (name == "--ready-fd") args.number(o.ready_fd, 1 << 20);
-    else if (name == "--daemon") o.daemon = true;
-    else if (name == "--root") args.text(o.root);
-    else if (name == "--idle-ms") args.number(o.idle_ms, kMaxMs);
-    else if (name == "--exit-when-idle-and-unused-ms") args.number(o.unused_ms, kMaxMs);
-    else if (name == "--grace-ms") args.number(o.grace_ms, kMaxMs);
-    else if (name == "--ping-ms") args.number(o.ping_ms, kMaxMs);
-    else if (name == "--log-bytes") args.number(log_bytes, kMaxBytes);
-    else if (name == "--log-total-bytes") args.number(total, kMaxBytes);
-    else if (name == "--on-disconnect") args.text(mode);
-    else args.unknown(name);
+    if (name == "--socket")
+      args.text(o.socket);
+    else if (name == "--fd")
+      args.number(o.fd, 1 << 20);
+    else if (name == "--ready-fd")
+      args.number(o.ready_fd, 1 << 20);
+    else if (name == "--daemon")
+      o.daemon = true;
+    else if (name == "--root")
+      args.text(o.root);
+    else if (name == "--idle-ms")
+      args.number(o.idle_ms, kMaxMs);
+    else if (name == "--exit-when-idle-and-unused-ms")
+      args.number(o.unused_ms, kMaxMs);
+    else if (name == "--grace-ms")
+      args.number(o.grace_ms, kMaxMs);
+    else if (name == "--ping-ms")
+      args.number(o.ping_ms, kMaxMs);
+    else if (name == "--log-bytes")
+      args.number(log_bytes, kMaxBytes);
+    else if (name == "--log-total-bytes")
+      args.number(total, kMaxBytes);
+    else if (name == "--on-disconnect")
+      args.text(mode);
+    else
+      args.unknown(name);
   }
   o.log_bytes = static_cast<std::size_t>(log_bytes);
   o.log_total_bytes = static_cast<std::size_t>(total);
   o.keep = mode == "keep";
   if (!line.wrong.empty()) return;
   if (mode != "keep" && mode != "end") line.wrong = "--on-disconnect takes 'end' or 'keep'";
-  if (o.socket.empty() == (o.fd < 0)) line.wrong = "serve takes one of --socket and --fd";
   if (o.daemon && o.socket.empty()) line.wrong = "--daemon needs --socket";
+  if (o.socket.empty() == (o.fd < 0)) line.wrong = "serve takes one of --socket and --fd";
 }
 
 void parse_relay(Arguments& args, CommandLine& line) {
   for (std::string_view name; args.next(name);) {
-    if (name == "--socket") args.text(line.relay.socket);
-    else if (name == "--wait-ms") args.number(line.relay.wait_ms, kMaxMs);
-    else if (name == "--write-deadline-ms") args.number(line.relay.write_deadline_ms, kMaxMs);
-    else args.unknown(name);
+    if (name == "--socket")
+      args.text(line.relay.socket);
+    else if (name == "--wait-ms")
+      args.number(line.relay.wait_ms, kMaxMs);
+    else if (name == "--write-deadline-ms")
+      args.number(line.relay.write_deadline_ms, kMaxMs);
+    else
+      args.unknown(name);
   }
   if (line.wrong.empty() && line.relay.socket.empty()) line.wrong = "relay needs --socket";
 }

@@ -1,14 +1,14 @@
 #include "process.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include "connection.hpp"
 #include "sandforge/posix/pty.hpp"
@@ -57,7 +57,8 @@ wire::ErrorInfo error_of(const posix::SpawnResult& result) {
       error.code = wire::ErrorCode::limit;
       error.message = "cannot make a process" + reason;
       break;
-    default: error.message = "cannot prepare the process" + reason;
+    default:
+      error.message = "cannot prepare the process" + reason;
   }
   return error;
 }
@@ -81,7 +82,8 @@ Process::~Process() {
   loop.cancel(deadline_);
   loop.cancel(drain_timer_);
   loop.cancel(tree_timer_);
-  for (Output& out : outputs_) close_output(out);
+  for (Output& out : outputs_)
+    close_output(out);
   close_input(0);
 }
 
@@ -105,14 +107,15 @@ std::vector<std::string> Process::environment() const {
   merged[kMarkName] = supervisor_.mark_of(id_);
   std::vector<std::string> out;
   out.reserve(merged.size() + 2);
-  for (const auto& [name, value] : merged) out.push_back(name + "=" + value);
+  for (const auto& [name, value] : merged)
+    out.push_back(name + "=" + value);
   return out;
 }
 
 bool Process::open_streams(posix::Fd child[3], wire::ErrorInfo& error) {
   const auto failed = [&] {
     error.code = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? wire::ErrorCode::limit
-                                                                      : wire::ErrorCode::internal;
+                                                                       : wire::ErrorCode::internal;
     error.error_number = errno;
     error.message = "cannot open the streams of the process: " + describe(errno);
     return false;
@@ -128,8 +131,7 @@ bool Process::open_streams(posix::Fd child[3], wire::ErrorInfo& error) {
   }
   posix::Pipe pipe;
   if (request_.stdin_mode == wire::StdinMode::pipe) {
-    if (!posix::make_pipe(pipe) || !posix::set_nonblocking(pipe.write.get(), true))
-      return failed();
+    if (!posix::make_pipe(pipe) || !posix::set_nonblocking(pipe.write.get(), true)) return failed();
     child[0] = std::move(pipe.read);
     input_.fd = std::move(pipe.write);
   } else {
@@ -212,7 +214,8 @@ void Process::leader_exited(int wait_status) {
   loop.cancel(deadline_);
   drain_.leader_exited(loop.now());
   close_input(0);
-  for (Attachment* a : attachments_) tell_exit(*a);
+  for (Attachment* a : attachments_)
+    tell_exit(*a);
   pump();
   check_over();
   look_at_tree();
@@ -241,17 +244,20 @@ void Process::arm_drain() {
 void Process::finish() {
   over_ = true;
   supervisor_.loop().cancel(drain_timer_);
-  for (Attachment* a : attachments_) bound(*a);
+  for (Attachment* a : attachments_)
+    bound(*a);
   offer();
   const std::vector<Attachment*> all = attachments_;
-  for (Attachment* a : all) end_channel(*a);
+  for (Attachment* a : all)
+    end_channel(*a);
   supervisor_.process_over(*this);
 }
 
 void Process::bound(Attachment& a) const {
   a.bounded = true;
   a.until = log_.end();
-  for (int i = 0; i < 2; ++i) a.total[i] = log_.total(i);
+  for (int i = 0; i < 2; ++i)
+    a.total[i] = log_.total(i);
 }
 
 void Process::tell_exit(Attachment& a) {

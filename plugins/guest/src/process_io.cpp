@@ -1,13 +1,13 @@
 // Output, input and channels of a process.
-#include <algorithm>
-#include <cerrno>
-#include <climits>
 #include <fcntl.h>
-#include <limits>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <limits>
 
 #include "connection.hpp"
 #include "process.hpp"

@@ -1,7 +1,7 @@
 // How a command is ended, with everything that it started.
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
-#include <unistd.h>
 
 #include "process.hpp"
 #include "supervisor.hpp"
@@ -26,7 +26,8 @@ posix::TreeIdentity Process::tree() const {
 bool Process::signal(int number, wire::SignalScope scope) {
   if (scope == wire::SignalScope::tree) {
     const auto members = supervisor_.members(*this);
-    for (const posix::Member& m : members) posix::signal_member(supervisor_.proc(), m, number);
+    for (const posix::Member& m : members)
+      posix::signal_member(supervisor_.proc(), m, number);
     return !members.empty();
   }
   if (exited_) return false;

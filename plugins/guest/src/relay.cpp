@@ -1,12 +1,12 @@
 #include "relay.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <vector>
 
 #include "listener.hpp"
@@ -30,8 +30,10 @@ class Direction {
 
   void read() {
     const ssize_t n = ::read(from_, buffer_.data() + end_, buffer_.size() - end_);
-    if (n > 0) end_ += static_cast<std::size_t>(n);
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) ended_ = true;
+    if (n > 0)
+      end_ += static_cast<std::size_t>(n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+      ended_ = true;
   }
   // True when something was written.
   bool write() {

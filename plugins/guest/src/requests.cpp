@@ -15,7 +15,8 @@ std::uint16_t u16(std::string_view bytes, std::size_t at) {
 
 std::uint64_t u64(std::string_view bytes, std::size_t at) {
   std::uint64_t value = 0;
-  for (std::size_t i = 8; i-- > 0;) value = (value << 8) | static_cast<unsigned char>(bytes[at + i]);
+  for (std::size_t i = 8; i-- > 0;)
+    value = (value << 8) | static_cast<unsigned char>(bytes[at + i]);
   return value;
 }
 
@@ -33,9 +34,12 @@ bool Connection::frame(const wire::FrameView& f) {
   wire::FrameView message = f;
   if (type != wire::FrameType::stdin_data) {
     switch (assembler_.add(f, message)) {
-      case wire::Assembler::Result::partial: return true;
-      case wire::Assembler::Result::malformed: return broken("malformed message");
-      case wire::Assembler::Result::complete: break;
+      case wire::Assembler::Result::partial:
+        return true;
+      case wire::Assembler::Result::malformed:
+        return broken("malformed message");
+      case wire::Assembler::Result::complete:
+        break;
     }
   }
   switch (type) {
@@ -54,14 +58,17 @@ bool Connection::frame(const wire::FrameView& f) {
     case wire::FrameType::ping:
       send(wire::FrameType::guest_pong, 0, message.header.value);
       return true;
-    case wire::FrameType::pong: return true;
+    case wire::FrameType::pong:
+      return true;
     case wire::FrameType::stdin_data:
     case wire::FrameType::stdin_close:
     case wire::FrameType::credit:
     case wire::FrameType::ack:
     case wire::FrameType::resize:
-    case wire::FrameType::leave: return channel_frame(message);
-    default: return request(message);
+    case wire::FrameType::leave:
+      return channel_frame(message);
+    default:
+      return request(message);
   }
 }
 
@@ -84,8 +91,12 @@ bool Connection::channel_frame(const wire::FrameView& f) {
   switch (type) {
     case wire::FrameType::stdin_data:
       return a->process->stdin_data(*a, f.payload) || broken("more input than was granted");
-    case wire::FrameType::stdin_close: a->process->stdin_close(*a); return true;
-    case wire::FrameType::credit: a->process->add_credit(*a, f.header.value); return true;
+    case wire::FrameType::stdin_close:
+      a->process->stdin_close(*a);
+      return true;
+    case wire::FrameType::credit:
+      a->process->add_credit(*a, f.header.value);
+      return true;
     case wire::FrameType::ack:
       if (f.payload.size() != 16) return broken("malformed acknowledgement");
       a->process->acknowledge(wire::Cursor(u64(f.payload, 0), u64(f.payload, 8)));
@@ -102,13 +113,20 @@ bool Connection::request(const wire::FrameView& f) {
   last_channel_ = f.header.channel;
   const std::uint64_t channel = f.header.channel;
   switch (static_cast<wire::FrameType>(f.header.type)) {
-    case wire::FrameType::spawn: return spawn(f);
-    case wire::FrameType::attach: return attach(f);
+    case wire::FrameType::spawn:
+      return spawn(f);
+    case wire::FrameType::attach:
+      return attach(f);
     case wire::FrameType::signal:
     case wire::FrameType::kill:
-    case wire::FrameType::release: return target_request(f);
-    case wire::FrameType::list: supervisor_.list(*this, channel); return true;
-    case wire::FrameType::info: supervisor_.info(*this, channel); return true;
+    case wire::FrameType::release:
+      return target_request(f);
+    case wire::FrameType::list:
+      supervisor_.list(*this, channel);
+      return true;
+    case wire::FrameType::info:
+      supervisor_.info(*this, channel);
+      return true;
     case wire::FrameType::env_get:
       send_message(wire::FrameType::env_reply, channel, supervisor_.get_environment());
       return true;

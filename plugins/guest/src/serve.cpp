@@ -1,15 +1,15 @@
 #include "serve.hpp"
 
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 
 #include "listener.hpp"
 #include "loop.hpp"
@@ -26,7 +26,8 @@ class Signals final : public Source {
   bool start() {
     sigset_t set;
     ::sigemptyset(&set);
-    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP})
+      ::sigaddset(&set, signal);
     if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return false;
     fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     return fd_ && supervisor_.loop().watch(fd_.get(), EPOLLIN, *this);

@@ -1,12 +1,12 @@
 #include "supervisor.hpp"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "sandforge/posix/system.hpp"
 
@@ -92,8 +92,8 @@ void Supervisor::connection_closed(Connection& connection) {
     if (process) process->detach(*a);
     if (process && a->owns_stdin && !process->request().detach && !options_.keep &&
         process->running())
-      process->end_tree(static_cast<std::int64_t>(std::min<std::uint64_t>(
-          process->request().grace_ms, 3600 * 1000)));
+      process->end_tree(static_cast<std::int64_t>(
+          std::min<std::uint64_t>(process->request().grace_ms, 3600 * 1000)));
     connection.drop(*a);
   }
   const auto found =
@@ -247,7 +247,8 @@ void Supervisor::evict() {
 
 void Supervisor::list(Connection& connection, std::uint64_t channel) {
   wire::ListReply reply;
-  for (const auto& [id, process] : processes_) reply.processes.push_back(process->info());
+  for (const auto& [id, process] : processes_)
+    reply.processes.push_back(process->info());
   connection.send_message(wire::FrameType::list_reply, channel, reply);
 }
 
@@ -276,7 +277,8 @@ bool Supervisor::set_environment(const wire::EnvSetRequest& request) {
       next.erase(e.name);
   }
   std::size_t size = 0;
-  for (const auto& [name, value] : next) size += name.size() + value.size() + 2;
+  for (const auto& [name, value] : next)
+    size += name.size() + value.size() + 2;
   if (size > kEnvironmentLimit) return false;
   environment_ = std::move(next);
   return true;
@@ -284,7 +286,8 @@ bool Supervisor::set_environment(const wire::EnvSetRequest& request) {
 
 wire::EnvReply Supervisor::get_environment() const {
   wire::EnvReply reply;
-  for (const auto& [name, value] : environment_) reply.entries.emplace_back(name, value);
+  for (const auto& [name, value] : environment_)
+    reply.entries.emplace_back(name, value);
   return reply;
 }
 
@@ -307,7 +310,8 @@ void Supervisor::reap() {
   }
   // What a leader leaves behind is ours by now.
   find_strays();
-  for (const auto& [process, status] : ended) process->leader_exited(status);
+  for (const auto& [process, status] : ended)
+    process->leader_exited(status);
   if (stopping_) loop_.later([this] { stop_step(); });
   check_idle();
 }
@@ -389,7 +393,8 @@ void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::in
     for (const auto& [id, process] : processes_)
       if (process->running() || process->background()) process->end_tree(grace_ms);
     if (!stop_killing_)
-      for (const posix::Member& m : all) posix::signal_member(proc_, m, SIGTERM);
+      for (const posix::Member& m : all)
+        posix::signal_member(proc_, m, SIGTERM);
   }
   stop_kill_at_ = std::min(stop_kill_at_, kill_at);
   stop_step();
@@ -408,10 +413,13 @@ void Supervisor::stop_step() {
     return;
   }
   if (stop_killing_)
-    for (const posix::Member& m : left) posix::signal_member(proc_, m, SIGKILL);
+    for (const posix::Member& m : left)
+      posix::signal_member(proc_, m, SIGKILL);
   const std::int64_t next = loop_.now() + (stop_killing_ ? 5 : 20);
-  stop_timer_ = loop_.at(stop_killing_ ? next : std::min(next, stop_kill_at_),
-                         [this] { stop_timer_ = {}; stop_step(); });
+  stop_timer_ = loop_.at(stop_killing_ ? next : std::min(next, stop_kill_at_), [this] {
+    stop_timer_ = {};
+    stop_step();
+  });
 }
 
 void Supervisor::shut_down() {
@@ -428,9 +436,9 @@ void Supervisor::shut_down() {
 }
 
 void Supervisor::check_idle() {
-  const bool foreground =
-      std::any_of(leaders_.begin(), leaders_.end(),
-                  [](const auto& entry) { return !entry.second->request().detach; });
+  const bool foreground = std::any_of(leaders_.begin(), leaders_.end(), [](const auto& entry) {
+    return !entry.second->request().detach;
+  });
   const bool unused = leaders_.empty() && strays_.empty();
   std::int64_t wait = 0;
   if (connections_.empty() && !stopping_ && !leaving_) {

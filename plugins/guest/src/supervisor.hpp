@@ -47,8 +47,7 @@ class Supervisor {
   // Requests; each answers on its channel.
   void spawn(Attachment& attachment, wire::SpawnRequest request);
   void attach(Attachment& attachment, const wire::AttachRequest& request);
-  void kill(Connection& connection, std::uint64_t channel, Process& process,
-            std::int64_t grace_ms);
+  void kill(Connection& connection, std::uint64_t channel, Process& process, std::int64_t grace_ms);
   void release(Connection& connection, std::uint64_t channel, Process& process);
   void list(Connection& connection, std::uint64_t channel);
   void info(Connection& connection, std::uint64_t channel);
@@ -106,7 +105,7 @@ class Supervisor {
   std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
   std::uint64_t next_process_ = 1;
   std::unordered_map<std::string, std::uint64_t> by_request_;
-  std::unordered_map<pid_t, Process*> leaders_;   // not reaped
+  std::unordered_map<pid_t, Process*> leaders_;  // not reaped
   std::unordered_map<pid_t, std::uint64_t> sessions_;
   std::unordered_map<pid_t, Stray> strays_;
   std::unordered_set<std::string> released_;

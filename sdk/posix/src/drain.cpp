@@ -11,7 +11,9 @@ void DrainRule::leader_exited(std::int64_t now_ms) noexcept {
   last_data_ = now_ms;
 }
 
-void DrainRule::data(std::int64_t now_ms) noexcept { last_data_ = now_ms; }
+void DrainRule::data(std::int64_t now_ms) noexcept {
+  last_data_ = now_ms;
+}
 
 void DrainRule::credit(bool open, std::int64_t now_ms) noexcept {
   if (open == open_) return;

@@ -1,9 +1,9 @@
 #include "sandforge/posix/fd.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 namespace sandforge::posix {
 

@@ -14,7 +14,8 @@ constexpr std::size_t kSegmentSize = 1U << 30;
 
 std::size_t power_of_two(std::size_t at_least) {
   std::size_t size = OutputLog::kMinimum;
-  while (size < at_least) size *= 2;
+  while (size < at_least)
+    size *= 2;
   return size;
 }
 
@@ -23,7 +24,9 @@ std::size_t power_of_two(std::size_t at_least) {
 OutputLog::OutputLog(LogBudget& budget, std::size_t limit)
     : budget_(budget), limit_(power_of_two(std::min<std::size_t>(limit, 1U << 30))) {}
 
-OutputLog::~OutputLog() { clear(); }
+OutputLog::~OutputLog() {
+  clear();
+}
 
 void OutputLog::clear() {
   budget_.used -= capacity_;
@@ -44,8 +47,8 @@ void OutputLog::grow(std::size_t wanted) {
   const std::size_t mask = size - 1;
   for (Position at = begin_; at < end_;) {
     const std::size_t from = index(at), to = static_cast<std::size_t>(at) & mask;
-    const std::size_t part = std::min({static_cast<std::size_t>(end_ - at), capacity_ - from,
-                                       size - to});
+    const std::size_t part =
+        std::min({static_cast<std::size_t>(end_ - at), capacity_ - from, size - to});
     std::memcpy(ring.get() + to, ring_.get() + from, part);
     at += part;
   }
@@ -121,8 +124,8 @@ bool OutputLog::look(Position& at, std::size_t want, Slice& slice) const {
   slice.stream = segment.stream;
   slice.offset = segment.offset + skip;
   slice.data = ring_.get() + index(at);
-  slice.size = std::min({want, static_cast<std::size_t>(segment.size - skip),
-                         capacity_ - index(at)});
+  slice.size =
+      std::min({want, static_cast<std::size_t>(segment.size - skip), capacity_ - index(at)});
   return true;
 }
 
@@ -131,8 +134,7 @@ void OutputLog::acknowledge(const std::uint64_t offsets[2]) {
   for (const Segment& segment : segments_) {
     const std::uint64_t acknowledged = offsets[segment.stream];
     if (acknowledged <= segment.offset) break;
-    const std::uint64_t part =
-        std::min<std::uint64_t>(acknowledged - segment.offset, segment.size);
+    const std::uint64_t part = std::min<std::uint64_t>(acknowledged - segment.offset, segment.size);
     position = segment.at + part;
     if (part < segment.size) break;
   }

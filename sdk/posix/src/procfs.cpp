@@ -1,12 +1,12 @@
 #include "sandforge/posix/procfs.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace sandforge::posix {
 namespace {
@@ -16,7 +16,8 @@ constexpr std::size_t kEnvironmentLimit = 8 * 1024 * 1024;
 
 template <class T>
 bool next_number(std::string_view& text, T& out) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.front() == ' ')
+    text.remove_prefix(1);
   const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
   if (result.ec != std::errc()) return false;
   text.remove_prefix(static_cast<std::size_t>(result.ptr - text.data()));
@@ -109,7 +110,8 @@ bool Procfs::own_children(std::vector<pid_t>& out) const {
     at += n;
   }
   std::string_view rest = text;
-  for (pid_t pid = 0; next_number(rest, pid);) out.push_back(pid);
+  for (pid_t pid = 0; next_number(rest, pid);)
+    out.push_back(pid);
   return true;
 }
 

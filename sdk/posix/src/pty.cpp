@@ -1,9 +1,9 @@
 #include "sandforge/posix/pty.hpp"
 
-#include <cstdio>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <cstdio>
 
 #ifndef TIOCGPTPEER
 #define TIOCGPTPEER _IO('T', 0x41)

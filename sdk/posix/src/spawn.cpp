@@ -1,7 +1,5 @@
 #include "sandforge/posix/spawn.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -10,6 +8,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
 
 #include "sandforge/posix/system.hpp"
 
@@ -65,7 +65,8 @@ void reset_signals() noexcept {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
   // Calls that libc refuses for its own two signals fail, which is what we want.
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::sigaction(signal, &action, nullptr);
 }
 
 // Places `fd` at `target`, which close_range must not hit and exec must keep.
@@ -115,8 +116,14 @@ void become(Plan& plan, const Identity& user) noexcept {
         if (!denied) denied_path = candidate.c_str();
         denied = true;
         break;
-      case ENOENT: case ENOTDIR: case ESTALE: case ENODEV: case ETIMEDOUT: break;
-      default: plan.fail(SpawnStage::exec, errno, candidate.c_str());
+      case ENOENT:
+      case ENOTDIR:
+      case ESTALE:
+      case ENODEV:
+      case ETIMEDOUT:
+        break;
+      default:
+        plan.fail(SpawnStage::exec, errno, candidate.c_str());
     }
   }
   plan.fail(SpawnStage::exec, denied ? EACCES : ENOENT, denied ? denied_path : named);
@@ -171,7 +178,8 @@ SpawnResult spawn(const SpawnSpec& spec) {
   }
   plan.candidates = candidates_of(spec);
   plan.argv.assign(2, nullptr);
-  for (const std::string& arg : spec.argv) plan.argv.push_back(const_cast<char*>(arg.c_str()));
+  for (const std::string& arg : spec.argv)
+    plan.argv.push_back(const_cast<char*>(arg.c_str()));
   plan.argv.push_back(nullptr);
   for (const std::string& e : spec.environment)
     plan.environment.push_back(const_cast<char*>(e.c_str()));

@@ -1,13 +1,13 @@
 #include "sandforge/posix/system.hpp"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -74,7 +74,8 @@ void close_from(int first) noexcept {
   struct rlimit limit = {};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
   const int end = known ? static_cast<int>(limit.rlim_max) : 65536;
-  for (int fd = first; fd < end; ++fd) ::close(fd);
+  for (int fd = first; fd < end; ++fd)
+    ::close(fd);
 }
 
 Fd open_pidfd(pid_t pid) noexcept {
@@ -85,9 +86,15 @@ bool signal_pidfd(int pidfd, int signal) noexcept {
   return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0;
 }
 
-std::int64_t monotonic_ms() noexcept { return read_clock(CLOCK_MONOTONIC, 1000); }
-std::int64_t monotonic_ns() noexcept { return read_clock(CLOCK_MONOTONIC, 1000000000); }
-std::int64_t unix_ms() noexcept { return read_clock(CLOCK_REALTIME, 1000); }
+std::int64_t monotonic_ms() noexcept {
+  return read_clock(CLOCK_MONOTONIC, 1000);
+}
+std::int64_t monotonic_ns() noexcept {
+  return read_clock(CLOCK_MONOTONIC, 1000000000);
+}
+std::int64_t unix_ms() noexcept {
+  return read_clock(CLOCK_REALTIME, 1000);
+}
 
 void random_bytes(void* out, std::size_t size) noexcept {
   if (::syscall(SYS_getrandom, out, size, 0) == static_cast<long>(size)) return;

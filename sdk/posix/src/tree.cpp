@@ -1,9 +1,9 @@
 #include "sandforge/posix/tree.hpp"
 
+#include <sys/prctl.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <sys/prctl.h>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -17,7 +17,8 @@ using Index = std::unordered_map<pid_t, const ProcessStat*>;
 Index index_of(const std::vector<ProcessStat>& processes) {
   Index index;
   index.reserve(processes.size());
-  for (const ProcessStat& p : processes) index.emplace(p.pid, &p);
+  for (const ProcessStat& p : processes)
+    index.emplace(p.pid, &p);
   return index;
 }
 
@@ -32,7 +33,10 @@ class Classifier {
  public:
   Classifier(const Procfs& proc, const Index& index, pid_t root, const TreeIdentity& tree,
              const std::vector<pid_t>& foreign)
-      : proc_(proc), index_(index), root_(root), tree_(tree),
+      : proc_(proc),
+        index_(index),
+        root_(root),
+        tree_(tree),
         foreign_(foreign.begin(), foreign.end()) {}
 
   bool member(const ProcessStat& p) {
@@ -51,7 +55,8 @@ class Classifier {
       at = parent == index_.end() ? nullptr : parent->second;
       // Not below us: nothing that we started.
       if (!at) {
-        for (const ProcessStat* one : path) verdict_[one->pid] = false;
+        for (const ProcessStat* one : path)
+          verdict_[one->pid] = false;
         return false;
       }
     }
@@ -82,7 +87,9 @@ class Classifier {
 
 }  // namespace
 
-bool become_subreaper() noexcept { return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0; }
+bool become_subreaper() noexcept {
+  return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
 
 std::vector<Member> find_members(const Procfs& proc, const std::vector<ProcessStat>& processes,
                                  pid_t root, const TreeIdentity& tree,

@@ -16,7 +16,9 @@ constexpr std::size_t kReceiveSize = 4 * (kMaxPayload + kHeaderSize);
 constexpr std::uint64_t kStdinCreditLimit = 64 * 1024 * 1024;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t raw(ChannelId id) { return static_cast<std::uint64_t>(id); }
+std::uint64_t raw(ChannelId id) {
+  return static_cast<std::uint64_t>(id);
+}
 
 template <class M>
 std::string payload_of(const M& message) {
@@ -120,9 +122,12 @@ bool GuestClient::State::frame(const FrameView& f) {
   FrameView message = f;
   if (type != FrameType::output) {
     switch (assembler.add(f, message)) {
-      case Assembler::Result::partial: return true;
-      case Assembler::Result::malformed: return fail("the guest sent a malformed frame");
-      case Assembler::Result::complete: break;
+      case Assembler::Result::partial:
+        return true;
+      case Assembler::Result::malformed:
+        return fail("the guest sent a malformed frame");
+      case Assembler::Result::complete:
+        break;
     }
   }
   if (message.header.channel == 0) return connection_frame(message);
@@ -155,9 +160,12 @@ bool GuestClient::State::connection_frame(const FrameView& f) {
       events.on_hello(hello);
       return !failed;
     }
-    case FrameType::guest_ping: return send(FrameType::pong, 0, f.header.value, {});
-    case FrameType::guest_pong: return true;
-    default: return fail("the guest sent an unknown frame");
+    case FrameType::guest_ping:
+      return send(FrameType::pong, 0, f.header.value, {});
+    case FrameType::guest_pong:
+      return true;
+    default:
+      return fail("the guest sent an unknown frame");
   }
 }
 
@@ -201,7 +209,8 @@ bool GuestClient::State::process_frame(ChannelId id, Channel& channel, const Fra
       events.on_started(id, started);
       return !failed;
     }
-    case FrameType::output: return output_frame(id, channel, f);
+    case FrameType::output:
+      return output_frame(id, channel, f);
     case FrameType::stdin_credit:
       if (f.header.value > kStdinCreditLimit - channel.stdin_credit)
         return fail("the guest granted too much input");
@@ -228,7 +237,8 @@ bool GuestClient::State::process_frame(ChannelId id, Channel& channel, const Fra
       events.on_end(id, end);
       return !failed;
     }
-    default: return fail("the guest sent an unknown frame");
+    default:
+      return fail("the guest sent an unknown frame");
   }
 }
 
@@ -258,12 +268,12 @@ bool GuestClient::State::reply_frame(ChannelId id, Channel& channel, const Frame
       return !failed;
     }
     case FrameType::done:
-      if (request == FrameType::list || request == FrameType::info ||
-          request == FrameType::env_get)
+      if (request == FrameType::list || request == FrameType::info || request == FrameType::env_get)
         break;
       events.on_done(id, f.header.value);
       return !failed;
-    default: break;
+    default:
+      break;
   }
   return fail("the guest answered another question");
 }
@@ -296,9 +306,12 @@ bool GuestClient::received(std::size_t size) {
   while (!s.failed) {
     FrameView frame;
     switch (parse_frame({s.in.data() + s.in_begin, s.in_end - s.in_begin}, frame)) {
-      case ParseResult::incomplete: return true;
-      case ParseResult::malformed: return s.fail("the guest sent a malformed frame");
-      case ParseResult::frame: break;
+      case ParseResult::incomplete:
+        return true;
+      case ParseResult::malformed:
+        return s.fail("the guest sent a malformed frame");
+      case ParseResult::frame:
+        break;
     }
     s.in_begin += kHeaderSize + frame.payload.size();
     if (!s.frame(frame)) return false;
@@ -317,7 +330,9 @@ bool GuestClient::feed(std::string_view bytes) {
   return !failed();
 }
 
-void GuestClient::lost(std::string_view reason) { state_->fail(reason); }
+void GuestClient::lost(std::string_view reason) {
+  state_->fail(reason);
+}
 
 std::string_view GuestClient::output() const noexcept {
   return std::string_view(state_->out).substr(state_->out_begin);
@@ -382,9 +397,15 @@ ChannelId GuestClient::release(Target target) {
   return state_->open(FrameType::release, payload_of(request));
 }
 
-ChannelId GuestClient::list() { return state_->open(FrameType::list, {}); }
-ChannelId GuestClient::info() { return state_->open(FrameType::info, {}); }
-ChannelId GuestClient::env_get() { return state_->open(FrameType::env_get, {}); }
+ChannelId GuestClient::list() {
+  return state_->open(FrameType::list, {});
+}
+ChannelId GuestClient::info() {
+  return state_->open(FrameType::info, {});
+}
+ChannelId GuestClient::env_get() {
+  return state_->open(FrameType::env_get, {});
+}
 
 ChannelId GuestClient::env_set(const EnvSetRequest& request) {
   return state_->open(FrameType::env_set, payload_of(request));
@@ -412,9 +433,9 @@ std::size_t GuestClient::stdin_room(ChannelId channel) const noexcept {
   if (!c || !c->stdin_open || c->exited) return 0;
   const std::size_t waiting = state_->out.size() - state_->out_begin;
   const std::size_t limit = state_->options.output_limit;
-  return waiting >= limit ? 0
-                          : static_cast<std::size_t>(
-                                std::min<std::uint64_t>(c->stdin_credit, limit - waiting));
+  return waiting >= limit
+             ? 0
+             : static_cast<std::size_t>(std::min<std::uint64_t>(c->stdin_credit, limit - waiting));
 }
 
 void GuestClient::close_stdin(ChannelId channel) {
@@ -455,9 +476,15 @@ void GuestClient::leave(ChannelId channel) {
   state_->send(FrameType::leave, raw(channel), 0, {});
 }
 
-bool GuestClient::ready() const noexcept { return state_->ready; }
-bool GuestClient::failed() const noexcept { return state_->failed; }
-const std::string& GuestClient::failure() const noexcept { return state_->failure; }
+bool GuestClient::ready() const noexcept {
+  return state_->ready;
+}
+bool GuestClient::failed() const noexcept {
+  return state_->failed;
+}
+const std::string& GuestClient::failure() const noexcept {
+  return state_->failure;
+}
 bool GuestClient::open(ChannelId channel) const noexcept {
   return std::as_const(*state_).find(channel) != nullptr;
 }

@@ -13,13 +13,23 @@ constexpr std::size_t kListLimit = 65536;
 constexpr std::size_t kArgumentLimit = 262144;
 constexpr std::uint8_t kNoValue = 0, kHasValue = 1;
 
-void put(Writer& w, const Cursor& c) { w.number(c.out).number(c.err); }
-void get(Reader& r, Cursor& c) { r.number(c.out).number(c.err); }
+void put(Writer& w, const Cursor& c) {
+  w.number(c.out).number(c.err);
+}
+void get(Reader& r, Cursor& c) {
+  r.number(c.out).number(c.err);
+}
 
-void put(Writer& w, const Target& t) { w.flag(t.by_channel).number(t.id); }
-void get(Reader& r, Target& t) { r.flag(t.by_channel).number(t.id); }
+void put(Writer& w, const Target& t) {
+  w.flag(t.by_channel).number(t.id);
+}
+void get(Reader& r, Target& t) {
+  r.flag(t.by_channel).number(t.id);
+}
 
-void put(Writer& w, ProcessId id) { w.number(static_cast<std::uint64_t>(id)); }
+void put(Writer& w, ProcessId id) {
+  w.number(static_cast<std::uint64_t>(id));
+}
 void get(Reader& r, ProcessId& id) {
   std::uint64_t raw = 0;
   r.number(raw);
@@ -86,7 +96,9 @@ void get(Reader& r, ProcessInfo& p) {
   get(r, p.log_end);
 }
 
-bool has_nul(std::string_view s) { return s.find('\0') != std::string_view::npos; }
+bool has_nul(std::string_view s) {
+  return s.find('\0') != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -113,7 +125,8 @@ bool HelloReply::decode(std::string_view in) {
 void SpawnRequest::encode(std::string& out) const {
   Writer w(out);
   w.text(request_id).number(static_cast<std::uint32_t>(argv.size()));
-  for (const std::string& arg : argv) w.text(arg);
+  for (const std::string& arg : argv)
+    w.text(arg);
   w.text(shell_text).flag(stored_environment);
   put(w, env);
   w.text(cwd).text(user).number(static_cast<std::uint8_t>(stdin_mode));
@@ -162,14 +175,15 @@ std::string SpawnRequest::check() const {
   if (env.size() > kListLimit) return "there are too many environment variables";
   if (has_nul(cwd) || cwd.size() > kPathLimit)
     return "the working directory contains a NUL byte or is too long";
-  if (has_nul(user) || user.size() > kIdLimit)
-    return "the user contains a NUL byte or is too long";
+  if (has_nul(user) || user.size() > kIdLimit) return "the user contains a NUL byte or is too long";
   if (tag.size() > kTagLimit) return "the tag has more than 1024 bytes";
   if (tty && (tty->term.size() > kIdLimit || has_nul(tty->term)))
     return "the terminal type contains a NUL byte or is too long";
   std::size_t size = 1024 + shell_text.size() + cwd.size() + user.size() + tag.size();
-  for (const std::string& arg : argv) size += 4 + arg.size();
-  for (const EnvEntry& e : env) size += 9 + e.name.size() + (e.value ? e.value->size() : 0);
+  for (const std::string& arg : argv)
+    size += 4 + arg.size();
+  for (const EnvEntry& e : env)
+    size += 9 + e.name.size() + (e.value ? e.value->size() : 0);
   if (size > kMaxMessage) return "arguments and environment are too large";
   return {};
 }
@@ -214,7 +228,9 @@ bool KillRequest::decode(std::string_view in) {
   return r.done();
 }
 
-void StopAllRequest::encode(std::string& out) const { Writer(out).number(grace_ms).flag(exit); }
+void StopAllRequest::encode(std::string& out) const {
+  Writer(out).number(grace_ms).flag(exit);
+}
 bool StopAllRequest::decode(std::string_view in) {
   Reader r(in);
   r.number(grace_ms).flag(exit);
@@ -298,7 +314,8 @@ void ProcessInfo::encode(std::string& out) const {
 void ListReply::encode(std::string& out) const {
   Writer w(out);
   w.number(static_cast<std::uint32_t>(processes.size()));
-  for (const ProcessInfo& p : processes) put(w, p);
+  for (const ProcessInfo& p : processes)
+    put(w, p);
 }
 bool ListReply::decode(std::string_view in) {
   Reader r(in);

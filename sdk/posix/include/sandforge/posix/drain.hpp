@@ -27,9 +27,9 @@ class DrainRule {
  private:
   bool exited_ = false;
   bool open_ = true;
-  std::int64_t since_ = 0;       // when counting last began: exit, or credit that came back
+  std::int64_t since_ = 0;  // when counting last began: exit, or credit that came back
   std::int64_t last_data_ = 0;
-  std::int64_t counted_ = 0;     // open time before since_
+  std::int64_t counted_ = 0;  // open time before since_
 };
 
 }  // namespace sandforge::posix

@@ -5,11 +5,11 @@
 // count from the first byte ever written, so that what was dropped is known exactly.
 #pragma once
 
+#include <sys/uio.h>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <sys/uio.h>
 
 namespace sandforge::posix {
 

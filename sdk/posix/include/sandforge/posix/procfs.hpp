@@ -1,10 +1,10 @@
 // What /proc tells about processes.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
 
 #include "sandforge/posix/fd.hpp"

@@ -5,9 +5,9 @@
 // the fork and the exec, so that a process with many threads may spawn too.
 #pragma once
 
+#include <sys/types.h>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "sandforge/posix/user.hpp"

@@ -2,8 +2,8 @@
 // often as with ENOSYS: both mean that it is absent.
 #pragma once
 
-#include <cstdint>
 #include <sys/types.h>
+#include <cstdint>
 
 #include "sandforge/posix/fd.hpp"
 

@@ -6,9 +6,9 @@
 // the mark in their environment, descent from a member.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "sandforge/posix/procfs.hpp"
@@ -26,7 +26,7 @@ struct Member {
 
 // How one command is recognised.
 struct TreeIdentity {
-  pid_t leader = 0;       // its session has the same number
+  pid_t leader = 0;           // its session has the same number
   bool leader_alive = false;  // not reaped yet, so that its pid cannot be somebody else's
   std::string mark_name;      // an environment variable that marks members; empty: none
   std::string mark_value;

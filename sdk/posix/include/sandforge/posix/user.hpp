@@ -2,9 +2,9 @@
 // libraries, which a static program in somebody else's image cannot count on.
 #pragma once
 
+#include <sys/types.h>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
 
 namespace sandforge::posix {
