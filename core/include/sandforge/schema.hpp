@@ -19,10 +19,10 @@ namespace sandforge {
 
 // One mistake in a schema or in a document.
 struct Issue {
-  std::string pointer;     // RFC 6901, into the schema or the document; an unknown key is named itself
-  std::string keyword;     // the schema keyword that refused it, such as "maximum"; may be empty
-  std::string message;     // what is wrong, for a person; never the value of a secret
-  std::string allowed;     // what would be right, such as "integer from 1 to 65535"; may be empty
+  std::string pointer;  // RFC 6901, into the schema or the document; an unknown key is named itself
+  std::string keyword;  // the schema keyword that refused it, such as "maximum"; may be empty
+  std::string message;  // what is wrong, for a person; never the value of a secret
+  std::string allowed;  // what would be right, such as "integer from 1 to 65535"; may be empty
   std::string suggestion;  // such as: did you mean "cpuCount"?; may be empty
 
   friend bool operator==(const Issue&, const Issue&) = default;
@@ -98,8 +98,8 @@ CompileResult compile_schema(const json::Value& schema, SchemaProfile profile);
 // The same from text; JSON errors come back as an issue at the root with line and column.
 CompileResult compile_schema(std::string_view text, SchemaProfile profile);
 
-// Keeps compiled schemas by the SHA-256 of their canonical text and profile; the least recently
-// used goes when it is full. Refused schemas are not kept.
+// Keeps compiled schemas by profile and the SHA-256 of their text, members in order; the least
+// recently used goes when it is full. Refused schemas are not kept.
 //
 // Threads: any. Two threads that ask for one new schema at once may both compile it.
 class SchemaCache {
@@ -116,9 +116,5 @@ class SchemaCache {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// The candidate that was probably meant: the nearest by edits (a swap counts one), at most a third
-// of the length away; ignoring case. Empty when none is near. Ties go to the first.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace sandforge

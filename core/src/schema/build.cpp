@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "leaf.hpp"
@@ -23,7 +24,8 @@ std::uint64_t read_count(const json::Value& value) {
 
 std::vector<std::string> read_names(const json::Value& value) {
   std::vector<std::string> names;
-  for (const json::Value& name : value.as_array()) names.push_back(name.as_string());
+  for (const json::Value& name : value.as_array())
+    names.push_back(name.as_string());
   return names;
 }
 
@@ -87,7 +89,8 @@ class Builder {
   }
 
   void link() {
-    for (const auto& [node, target] : references_) node->ref = program_.by_pointer.at(target);
+    for (const auto& [node, target] : references_)
+      node->ref = program_.by_pointer.at(target);
   }
 
  private:
@@ -146,6 +149,10 @@ class Builder {
       for (const json::Member& member : v->as_object()) {
         node.properties.push_back({member.first, build(member.second, child(at, member.first))});
       }
+      for (const Property& property : node.properties)
+        node.sorted_properties.push_back(&property);
+      std::sort(node.sorted_properties.begin(), node.sorted_properties.end(),
+                [](const Property* a, const Property* b) { return a->name < b->name; });
     }
     node.additional_properties = one(schema, "additionalProperties", pointer);
     node.property_names = one(schema, "propertyNames", pointer);
@@ -198,15 +205,32 @@ class Builder {
 }  // namespace
 
 const Node* Node::property(std::string_view name) const noexcept {
-  for (const Property& candidate : properties) {
-    if (candidate.name == name) return candidate.node;
+  const auto found = std::lower_bound(
+      sorted_properties.begin(), sorted_properties.end(), name,
+      [](const Property* property, std::string_view wanted) { return property->name < wanted; });
+  return found != sorted_properties.end() && (*found)->name == name ? (*found)->node : nullptr;
+}
+
+const Node* member_node(const Node& node, std::string_view token) {
+  std::string name;
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    const bool escape = token[i] == '~' && i + 1 < token.size();
+    name += escape ? (token[++i] == '0' ? '~' : '/') : token[i];
   }
-  return nullptr;
+  if (const Node* declared = node.property(name)) return declared;
+  for (const auto* branches : {&node.all_of, &node.any_of, &node.one_of}) {
+    for (const Node* branch : *branches) {
+      if (const Node* found = member_node(resolve(*branch), token)) return found;
+    }
+  }
+  if (node.items != nullptr) return node.items;
+  return node.additional_properties;
 }
 
 const Node& resolve(const Node& node) noexcept {
   const Node* at = &node;
-  while (at->ref != nullptr) at = at->ref;
+  while (at->ref != nullptr)
+    at = at->ref;
   return *at;
 }
 
@@ -231,19 +255,25 @@ std::vector<const Node*> all_children(const Node& node) {
   const auto add = [&out](const Node* one) {
     if (one != nullptr) out.push_back(one);
   };
-  for (const Node* one : node.all_of) add(one);
-  for (const Node* one : node.any_of) add(one);
+  for (const Node* one : node.all_of)
+    add(one);
+  for (const Node* one : node.any_of)
+    add(one);
   add(node.contains);
-  for (const Dependency& dependency : node.dependencies) add(dependency.node);
+  for (const Dependency& dependency : node.dependencies)
+    add(dependency.node);
   add(node.items);
-  for (const Node* one : node.tuple) add(one);
+  for (const Node* one : node.tuple)
+    add(one);
   add(node.additional_items);
   add(node.if_);
   add(node.then_);
   add(node.else_);
   add(node.negated);
-  for (const Node* one : node.one_of) add(one);
-  for (const Property& property : node.properties) add(property.node);
+  for (const Node* one : node.one_of)
+    add(one);
+  for (const Property& property : node.properties)
+    add(property.node);
   add(node.additional_properties);
   add(node.property_names);
   return out;

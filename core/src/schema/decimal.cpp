@@ -77,7 +77,8 @@ bool is_multiple(const Decimal& value, const Decimal& divisor) noexcept {
   // than fit 64 bits; 19 tens are the most that do.
   if (shift < -19) return false;
   Wide scaled = divisor.digits;
-  for (int i = shift; i < 0; ++i) scaled *= 10;
+  for (int i = shift; i < 0; ++i)
+    scaled *= 10;
   return Wide{value.digits} % scaled == 0;
 }
 

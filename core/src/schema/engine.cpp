@@ -42,8 +42,7 @@ class LeafConstraint final : public valijson::constraints::PolyConstraint {
 class LeafBuilder final : public valijson::ConstraintBuilder {
  public:
   explicit LeafBuilder(const Program& program) : program_(program) {}
-  valijson::constraints::Constraint* make(
-      const valijson::adapters::Adapter& index) const override {
+  valijson::constraints::Constraint* make(const valijson::adapters::Adapter& index) const override {
     return new LeafConstraint(program_.nodes.at(static_cast<std::size_t>(index.getInteger())).leaf);
   }
 

@@ -31,12 +31,18 @@ constexpr std::array<Entry, 13> table{{
     {Format::password, "password", "a password"},
 }};
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_alpha(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+bool is_alpha(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 bool is_hex(char c) noexcept {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
-bool one_of(char c, std::string_view set) noexcept { return set.find(c) != set.npos; }
+bool one_of(char c, std::string_view set) noexcept {
+  return set.find(c) != set.npos;
+}
 
 bool is_label(std::string_view label) noexcept {
   if (label.empty() || label.size() > 63) return false;
@@ -151,7 +157,8 @@ const char* format_description(Format format) noexcept {
 std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
   names.reserve(table.size());
-  for (const Entry& entry : table) names.emplace_back(entry.name);
+  for (const Entry& entry : table)
+    names.emplace_back(entry.name);
   return names;
 }
 
@@ -210,7 +217,8 @@ bool is_ipv4(std::string_view text) noexcept {
     if (!std::all_of(digits.begin(), digits.end(), is_digit)) return false;
     if (digits.size() > 1 && digits.front() == '0') return false;
     int value = 0;
-    for (const char c : digits) value = value * 10 + (c - '0');
+    for (const char c : digits)
+      value = value * 10 + (c - '0');
     if (value > 255) return false;
     if (!last) text.remove_prefix(dot + 1);
   }

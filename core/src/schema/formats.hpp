@@ -9,19 +9,19 @@ namespace sandforge::schema_detail {
 
 enum class Format : std::uint8_t {
   none,
-  date,           // RFC 3339, real calendar days
-  time,           // RFC 3339 with offset; a leap second only at 23:59:60 UTC
-  date_time,      // RFC 3339
-  duration,       // ISO 8601 as in RFC 3339 appendix A
-  email,          // local part and host name; quoted local parts are allowed
-  hostname,       // RFC 1123; labels that begin with xn-- are refused, their content is not checked
-  ipv4,           // dotted quad without leading zeros
-  ipv6,           // RFC 4291, no zone
-  uri,            // RFC 3986 with a scheme
-  uuid,           // RFC 4122
-  json_pointer,   // RFC 6901
-  regex,          // what `pattern` accepts here
-  password,       // no check; the value is treated as a secret
+  date,          // RFC 3339, real calendar days
+  time,          // RFC 3339 with offset; a leap second only at 23:59:60 UTC
+  date_time,     // RFC 3339
+  duration,      // ISO 8601 as in RFC 3339 appendix A
+  email,         // local part and host name; quoted local parts are allowed
+  hostname,      // RFC 1123; labels that begin with xn-- are refused, their content is not checked
+  ipv4,          // dotted quad without leading zeros
+  ipv6,          // RFC 4291, no zone
+  uri,           // RFC 3986 with a scheme
+  uuid,          // RFC 4122
+  json_pointer,  // RFC 6901
+  regex,         // what `pattern` accepts here
+  password,      // no check; the value is treated as a secret
 };
 
 Format format_by_name(std::string_view name) noexcept;  // none when unknown

@@ -5,7 +5,9 @@
 namespace sandforge::schema_detail {
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
 
 // A cursor over fixed-width fields; once a read fails, every later one does.
 class Reader {
@@ -36,7 +38,8 @@ class Reader {
   // One or more digits; false when there is none.
   bool digits() noexcept {
     std::size_t n = 0;
-    while (n < text_.size() && is_digit(text_[n])) ++n;
+    while (n < text_.size() && is_digit(text_[n]))
+      ++n;
     text_.remove_prefix(n);
     return n != 0;
   }
@@ -107,7 +110,8 @@ int read_units(Reader& in, std::string_view units) noexcept {
     Reader attempt = in;
     if (!attempt.digits()) return count;
     std::size_t i = next;
-    while (i < units.size() && !attempt.accept(units[i])) ++i;
+    while (i < units.size() && !attempt.accept(units[i]))
+      ++i;
     const bool skipped = count != 0 && i != next;
     if (i == units.size() || skipped) {
       in.fail();

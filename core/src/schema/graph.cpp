@@ -29,7 +29,10 @@ class InPlaceWalk {
       if (state_[node.index].done) continue;
       if (!from(node)) return false;
     }
-    for (const State& state : state_) program_.chain = std::max(program_.chain, state.chain);
+    for (Node& node : program_.nodes) {
+      node.secret = state_[node.index].secret;
+      program_.chain = std::max(program_.chain, state_[node.index].chain);
+    }
     return true;
   }
 
@@ -37,6 +40,7 @@ class InPlaceWalk {
   struct State {
     bool open = false;
     bool done = false;
+    bool secret = false;
     std::uint64_t checks = 1;
     std::size_t chain = 1;
   };
@@ -66,8 +70,10 @@ class InPlaceWalk {
 
   bool close(const Frame& frame) {
     State& state = state_[frame.node->index];
+    state.secret = frame.node->secret;
     for (const Node* node : frame.children) {
       const State& below = state_[node->index];
+      state.secret = state.secret || below.secret;
       state.checks += below.checks;
       state.chain = std::max(state.chain, below.chain + 1);
     }
@@ -85,7 +91,10 @@ class InPlaceWalk {
   bool fail(const Node& node, const char* message) {
     const bool reference = node.ref != nullptr;
     issues_.push_back({reference ? child(node.pointer, "$ref") : node.pointer,
-                       reference ? "$ref" : "", std::string("the schema ") + message, {}, {}});
+                       reference ? "$ref" : "",
+                       std::string("the schema ") + message,
+                       {},
+                       {}});
     return false;
   }
 
@@ -126,7 +135,8 @@ void check_graph(Program& program, std::vector<Issue>& issues) {
   }
   if (!InPlaceWalk(program, issues).run()) return;
   if (parse_depth(program) > max_parse_depth) {
-    issues.push_back({"", "$ref", "the schema nests more than 128 deep through references", {}, {}});
+    issues.push_back(
+        {"", "$ref", "the schema nests more than 128 deep through references", {}, {}});
   }
 }
 

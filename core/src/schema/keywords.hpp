@@ -28,10 +28,10 @@ enum class Shape : std::uint8_t {
   reference,
   widget,
   schema,
-  closed_or_schema,   // additionalProperties
-  schema_or_list,     // items
-  schema_list,        // not empty
-  schema_map,         // names to schemas
+  closed_or_schema,  // additionalProperties
+  schema_or_list,    // items
+  schema_list,       // not empty
+  schema_map,        // names to schemas
   dependency_map,
 };
 

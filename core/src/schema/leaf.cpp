@@ -1,13 +1,13 @@
 #include "leaf.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 namespace sandforge::schema_detail {
 namespace {
 
-std::uint32_t when(bool failed, LeafFault fault) noexcept { return failed ? fault : 0U; }
+std::uint32_t when(bool failed, LeafFault fault) noexcept {
+  return failed ? fault : 0U;
+}
 
 std::uint32_t check_number(const Leaf& leaf, const json::Value& value) {
   std::uint32_t faults = 0;
@@ -39,68 +39,15 @@ std::uint32_t check_string(const Leaf& leaf, std::string_view text) {
   return faults;
 }
 
-std::uint64_t mix(std::uint64_t hash) noexcept {
-  hash ^= hash >> 33U;
-  hash *= 0xff51afd7ed558ccdULL;
-  hash ^= hash >> 33U;
-  hash *= 0xc4ceb9fe1a85ec53ULL;
-  return hash ^ (hash >> 33U);
-}
-
-std::uint64_t hash_text(std::string_view text) noexcept {
-  return mix(std::hash<std::string_view>{}(text));
-}
-
-std::uint64_t hash_number(const json::Value& value) noexcept {
-  if (value.is_integer()) return mix(static_cast<std::uint64_t>(value.as_integer()));
-  const double number = value.as_number();
-  if (is_integral(value) && std::fabs(number) < 9e18) {
-    return mix(static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
-  }
-  return mix(std::hash<double>{}(number));
-}
-
-// Equal values have equal hashes, whatever the order of members.
-std::uint64_t hash_value(const json::Value& value) noexcept {
-  switch (value.kind()) {
-    case json::Kind::null:
-      return mix(1);
-    case json::Kind::boolean:
-      return mix(value.as_bool() ? 3 : 2);
-    case json::Kind::integer:
-    case json::Kind::number:
-      return hash_number(value) + 4;
-    case json::Kind::string:
-      return hash_text(value.as_string()) + 5;
-    case json::Kind::array: {
-      std::uint64_t hash = 6;
-      for (const json::Value& item : value.as_array()) hash = mix(hash + hash_value(item));
-      return hash;
-    }
-    case json::Kind::object: {
-      std::uint64_t hash = 7;
-      for (const json::Member& member : value.as_object()) {
-        hash += mix(hash_text(member.first) ^ (hash_value(member.second) << 1U));
-      }
-      return mix(hash);
-    }
-  }
-  return 0;
-}
-
+// Equal values have equal canonical texts. Sorting and not hashing: colliding hashes can be made.
 bool has_duplicates(const json::Array& items) {
-  using Entry = std::pair<std::uint64_t, const json::Value*>;
-  std::vector<Entry> entries;
-  entries.reserve(items.size());
-  for (const json::Value& item : items) entries.emplace_back(hash_value(item), &item);
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    for (std::size_t j = i + 1; j < entries.size() && entries[j].first == entries[i].first; ++j) {
-      if (equal_values(*entries[i].second, *entries[j].second)) return true;
-    }
-  }
-  return false;
+  if (items.size() < 2) return false;
+  std::vector<std::string> texts;
+  texts.reserve(items.size());
+  for (const json::Value& item : items)
+    texts.push_back(json::write_canonical(item));
+  std::sort(texts.begin(), texts.end());
+  return std::adjacent_find(texts.begin(), texts.end()) != texts.end();
 }
 
 std::uint32_t check_array(const Leaf& leaf, const json::Array& items) {
@@ -113,8 +60,10 @@ std::uint32_t check_array(const Leaf& leaf, const json::Array& items) {
 
 std::uint32_t check_object(const Leaf& leaf, const json::Object& object) {
   std::uint32_t faults = 0;
-  if (leaf.min_properties) faults |= when(object.size() < *leaf.min_properties, fault_min_properties);
-  if (leaf.max_properties) faults |= when(object.size() > *leaf.max_properties, fault_max_properties);
+  if (leaf.min_properties)
+    faults |= when(object.size() < *leaf.min_properties, fault_min_properties);
+  if (leaf.max_properties)
+    faults |= when(object.size() > *leaf.max_properties, fault_max_properties);
   for (const std::string& name : leaf.required) {
     if (!object.contains(name)) return faults | fault_required;
   }
@@ -161,10 +110,10 @@ std::uint32_t check_leaf(const Leaf& leaf, const json::Value& value) {
   faults |= check_shape(leaf, value);
   if (leaf.has_enum) {
     const bool listed = std::any_of(leaf.enumeration.begin(), leaf.enumeration.end(),
-                                    [&](const json::Value& v) { return equal_values(v, value); });
+                                    [&](const json::Value& v) { return v == value; });
     faults |= when(!listed, fault_enum);
   }
-  if (leaf.constant) faults |= when(!equal_values(*leaf.constant, value), fault_const);
+  if (leaf.constant) faults |= when(*leaf.constant != value, fault_const);
   return faults;
 }
 
@@ -174,7 +123,8 @@ std::uint32_t check_leaf(const Leaf& leaf, std::string_view name) {
   faults |= check_string(leaf, name);
   const auto is_name = [&](const json::Value& v) { return v.is_string() && v.as_string() == name; };
   if (leaf.has_enum) {
-    faults |= when(std::none_of(leaf.enumeration.begin(), leaf.enumeration.end(), is_name), fault_enum);
+    faults |=
+        when(std::none_of(leaf.enumeration.begin(), leaf.enumeration.end(), is_name), fault_enum);
   }
   if (leaf.constant) faults |= when(!is_name(*leaf.constant), fault_const);
   return faults;

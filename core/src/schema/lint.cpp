@@ -75,8 +75,9 @@ class Linter {
     }
     const bool nested = place == place_field && profile_ == SchemaProfile::settings;
     if (nested && (types & (type_object | type_array | type_null)) != 0) {
-      issues_.add(child(pointer, "type"), "type",
-                  "a setting must be a string, integer, number or boolean, not " + type_names(types));
+      issues_.add(
+          child(pointer, "type"), "type",
+          "a setting must be a string, integer, number or boolean, not " + type_names(types));
       return;
     }
     if ((types & type_object) != 0 && !object.contains("additionalProperties")) {
@@ -95,14 +96,16 @@ class Linter {
       if (name == "$ref") continue;
       const bool container = name == "definitions" || name == "$defs";
       if (container && full()) {
-        keyword_children(*find_keyword(name), member.second, child(pointer, name), place_root, false);
+        keyword_children(*find_keyword(name), member.second, child(pointer, name), place_root,
+                         false);
       } else if (!full() || (name != "$comment" && name != "$schema")) {
         issues_.add(child(pointer, name), name, quote(name) + " beside \"$ref\" has no effect",
                     "move it into the definition");
       }
     }
     if ((keyword.profiles & profile_bit(profile_)) == 0) {
-      issues_.add(child(pointer, "$ref"), "$ref", "references are not allowed in a settings schema");
+      issues_.add(child(pointer, "$ref"), "$ref",
+                  "references are not allowed in a settings schema");
       return;
     }
     if (!check_shape(keyword, ref, child(pointer, "$ref"), profile_, issues_)) return;
@@ -139,12 +142,12 @@ class Linter {
       issues_.add(at, name, quote(name) + " is not supported", std::string(advice));
       return;
     }
-    const std::string near = did_you_mean(name, keyword_names(profile_, place));
-    issues_.add(at, name, "unknown keyword " + quote(name), suggest(near));
+    issues_.add(at, name, "unknown keyword " + quote(name),
+                suggest_name(name, keyword_names(profile_, place)));
   }
 
   void unsupported(const std::string& name, const std::string& at) {
-    const std::string where = profile_ == SchemaProfile::settings ? "a settings schema"
+    const std::string where = profile_ == SchemaProfile::settings  ? "a settings schema"
                               : profile_ == SchemaProfile::options ? "an options schema"
                                                                    : "a schema";
     std::string hint(advice_for(name));
@@ -172,7 +175,8 @@ class Linter {
     const std::string_view name = keyword.name;
     switch (keyword.shape) {
       case Shape::schema_map:
-        map(value, at, name == "properties" && place == place_partial ? place_partial : place_field);
+        map(value, at,
+            name == "properties" && place == place_partial ? place_partial : place_field);
         return;
       case Shape::schema_or_list:
       case Shape::closed_or_schema:
@@ -186,7 +190,8 @@ class Linter {
         list(value, at, place_partial, conditional);
         return;
       case Shape::schema:
-        subschema(value, at, place_partial, conditional || name == "if" || name == "then" || name == "else");
+        subschema(value, at, place_partial,
+                  conditional || name == "if" || name == "then" || name == "else");
         return;
       case Shape::dependency_map:
         dependencies(value, at);
@@ -223,7 +228,8 @@ class Linter {
     std::size_t index = 0;
     for (const json::Value& item : value.as_array()) {
       const std::string here = at + '/' + std::to_string(index++);
-      if (check_shape(one, item, here, profile_, issues_)) subschema(item, here, place, conditional);
+      if (check_shape(one, item, here, profile_, issues_))
+        subschema(item, here, place, conditional);
     }
   }
 
@@ -258,8 +264,9 @@ class Linter {
           known.push_back('#' + position);
         }
       }
-      issues_.add(reference.from, "$ref", "the reference " + quote(reference.text) + " leads nowhere",
-                  suggest(did_you_mean(reference.text, known)));
+      issues_.add(reference.from, "$ref",
+                  "the reference " + quote(reference.text) + " leads nowhere",
+                  suggest_name(reference.text, known));
     }
   }
 
@@ -327,7 +334,8 @@ Measure measure(const json::Value& value) {
       out.bytes += at->as_string().size();
       out.longest_string = std::max(out.longest_string, at->as_string().size());
     } else if (at->is_array()) {
-      for (const json::Value& item : at->as_array()) todo.emplace_back(&item, depth + 1);
+      for (const json::Value& item : at->as_array())
+        todo.emplace_back(&item, depth + 1);
     } else if (at->is_object()) {
       for (const json::Member& member : at->as_object()) {
         out.bytes += member.first.size() + 2;

@@ -12,16 +12,16 @@ struct Bounds {
 };
 
 void check_order(const json::Object& schema, const std::string& pointer, IssueList& issues) {
-  for (const Bounds bounds : {Bounds{"minimum", "maximum"}, Bounds{"minLength", "maxLength"},
-                              Bounds{"minItems", "maxItems"},
-                              Bounds{"minProperties", "maxProperties"}}) {
+  for (const Bounds bounds :
+       {Bounds{"minimum", "maximum"}, Bounds{"minLength", "maxLength"},
+        Bounds{"minItems", "maxItems"}, Bounds{"minProperties", "maxProperties"}}) {
     const json::Value* low = schema.find(bounds.low);
     const json::Value* high = schema.find(bounds.high);
     if (low == nullptr || high == nullptr || !low->is_number() || !high->is_number()) continue;
     if (compare_numbers(*low, *high) <= 0) continue;
     issues.add(child(pointer, bounds.low), bounds.low,
-               std::string(bounds.low) + " " + show(*low) + " is greater than " + bounds.high + " " +
-                   show(*high));
+               std::string(bounds.low) + " " + show(*low) + " is greater than " + bounds.high +
+                   " " + show(*high));
   }
 }
 
@@ -62,7 +62,8 @@ void check_order_list(const json::Object& schema, const std::string& pointer, Is
   if (order == nullptr || !order->is_array()) return;
   std::vector<std::string> declared;
   if (properties != nullptr && properties->is_object()) {
-    for (const json::Member& member : properties->as_object()) declared.push_back(member.first);
+    for (const json::Member& member : properties->as_object())
+      declared.push_back(member.first);
   }
   std::size_t index = 0;
   for (const json::Value& name : order->as_array()) {
@@ -70,7 +71,7 @@ void check_order_list(const json::Object& schema, const std::string& pointer, Is
     if (!name.is_string()) continue;
     if (std::find(declared.begin(), declared.end(), name.as_string()) != declared.end()) continue;
     issues.add(at, "x-order", quote(name.as_string()) + " is not a property",
-               suggest(did_you_mean(name.as_string(), declared)));
+               suggest_name(name.as_string(), declared));
   }
 }
 
@@ -78,10 +79,12 @@ void check_required(const json::Object& schema, const std::string& pointer, Issu
   const json::Value* required = schema.find("required");
   const json::Value* properties = schema.find("properties");
   const json::Value* closed = schema.find("additionalProperties");
-  if (required == nullptr || closed == nullptr || !closed->is_bool() || !required->is_array()) return;
+  if (required == nullptr || closed == nullptr || !closed->is_bool() || !required->is_array())
+    return;
   std::vector<std::string> declared;
   if (properties != nullptr && properties->is_object()) {
-    for (const json::Member& member : properties->as_object()) declared.push_back(member.first);
+    for (const json::Member& member : properties->as_object())
+      declared.push_back(member.first);
   }
   std::size_t index = 0;
   for (const json::Value& name : required->as_array()) {
@@ -89,7 +92,7 @@ void check_required(const json::Object& schema, const std::string& pointer, Issu
     if (!name.is_string()) continue;
     if (std::find(declared.begin(), declared.end(), name.as_string()) != declared.end()) continue;
     issues.add(at, "required", quote(name.as_string()) + " is required but not declared",
-               suggest(did_you_mean(name.as_string(), declared)));
+               suggest_name(name.as_string(), declared));
   }
 }
 

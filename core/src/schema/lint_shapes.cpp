@@ -101,8 +101,7 @@ class ShapeCheck {
     if (bit == 0) {
       static const std::vector<std::string> known{"string", "integer", "number", "boolean",
                                                   "array",  "object",  "null"};
-      return fail("unknown type " + quote(name.as_string()),
-                  suggest(did_you_mean(name.as_string(), known)));
+      return fail("unknown type " + quote(name.as_string()), suggest_name(name.as_string(), known));
     }
     if ((seen & bit) != 0) return fail("names the type " + quote(name.as_string()) + " twice");
     seen = static_cast<std::uint8_t>(seen | bit);
@@ -146,7 +145,8 @@ class ShapeCheck {
   bool names() {
     if (!expect(value_.is_array(), "an array of strings")) return false;
     for (const json::Value& name : value_.as_array()) {
-      if (!name.is_string()) return fail(std::string("must hold strings only, not ") + type_of(name));
+      if (!name.is_string())
+        return fail(std::string("must hold strings only, not ") + type_of(name));
     }
     Leaf unique;
     unique.unique_items = true;
@@ -183,9 +183,10 @@ class ShapeCheck {
     if (!expect(value_.is_string(), "a string")) return false;
     if (format_by_name(value_.as_string()) != Format::none) return true;
     std::vector<std::string> known;
-    for (const std::string_view name : format_names()) known.emplace_back(name);
+    for (const std::string_view name : format_names())
+      known.emplace_back(name);
     return fail("unknown format " + quote(value_.as_string()),
-                suggest(did_you_mean(value_.as_string(), known)));
+                suggest_name(value_.as_string(), known));
   }
 
   bool reference() {
@@ -207,7 +208,8 @@ class ShapeCheck {
 
   bool widget() {
     if (!expect(value_.is_string(), "a string")) return false;
-    const bool known = std::find(widgets.begin(), widgets.end(), value_.as_string()) != widgets.end();
+    const bool known =
+        std::find(widgets.begin(), widgets.end(), value_.as_string()) != widgets.end();
     return known || fail("must be one of textarea, select, radio");
   }
 
@@ -221,7 +223,8 @@ class ShapeCheck {
     if (profile_ == SchemaProfile::full) return schema();
     if (value_.is_bool() && !value_.as_bool()) return true;
     if (profile_ == SchemaProfile::options && value_.is_object()) return true;
-    if (value_.is_string()) return fail("must be false, not the string " + quote(value_.as_string()));
+    if (value_.is_string())
+      return fail("must be false, not the string " + quote(value_.as_string()));
     return fail(profile_ == SchemaProfile::settings ? "must be false" : "must be false or a schema",
                 "unknown keys would not be found otherwise");
   }

@@ -72,6 +72,7 @@ struct Node {
   bool checks_leaf = false;  // whether the leaf asserts anything
 
   std::vector<Property> properties;
+  std::vector<const Property*> sorted_properties;  // by name, for look-up
   const Node* additional_properties = nullptr;
   const Node* property_names = nullptr;
   const Node* items = nullptr;
@@ -87,7 +88,7 @@ struct Node {
   bool has_properties_keyword = false;
   bool is_tuple = false;
 
-  bool secret = false;  // x-secret, writeOnly, format password
+  bool secret = false;  // x-secret, writeOnly, format password; here or in what applies with it
   std::optional<json::Value> default_value;
   std::string title;
   std::string pattern_message;
@@ -97,6 +98,9 @@ struct Node {
 
 // Follows references; the result has none.
 const Node& resolve(const Node& node) noexcept;
+
+// The node of a member or item by its escaped pointer token; null where none is declared.
+const Node* member_node(const Node& node, std::string_view token);
 
 struct Program {
   SchemaProfile profile = SchemaProfile::full;
@@ -115,7 +119,7 @@ struct Program {
 // still fail.
 void build_program(Program& program, std::vector<Issue>& issues);
 
-// Refuses reference cycles and explosions, and fills in `chain`.
+// Refuses reference cycles and explosions; fills in `chain` and spreads `secret`.
 void check_graph(Program& program, std::vector<Issue>& issues);
 
 // Subschemas that apply to the same value as their parent.
@@ -127,7 +131,5 @@ std::vector<const Node*> all_children(const Node& node);
 bool is_integral(const json::Value& value) noexcept;
 // Exact order of two numbers of any kind: negative, zero or positive.
 int compare_numbers(const json::Value& a, const json::Value& b) noexcept;
-// Exact equality, also between integers above 2^53 and doubles, at any depth.
-bool equal_values(const json::Value& a, const json::Value& b) noexcept;
 
 }  // namespace sandforge::schema_detail

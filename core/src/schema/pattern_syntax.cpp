@@ -220,7 +220,8 @@ class Translator {
   // Punctuation stands for itself in both; a letter would be something else in RE2.
   bool identity(char c) {
     if (c >= '1' && c <= '9') return fail("uses a back-reference, which is not supported");
-    const bool punctuation = c > ' ' && c < 0x7F && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z');
+    const bool punctuation =
+        c > ' ' && c < 0x7F && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z');
     if (!punctuation) return fail(std::string("has an escape that is not supported: \\") + c);
     out_ += '\\';
     out_ += c;

@@ -1,5 +1,7 @@
 #include "quote.hpp"
 
+#include "sandforge/support/suggest.hpp"
+
 namespace sandforge::schema_detail {
 namespace {
 
@@ -32,7 +34,8 @@ std::string bare(const std::string& text) {
 std::string quote(std::string_view text) {
   if (text.size() <= shown_bytes) return json::write(json::Value(text));
   std::size_t cut = shown_bytes;
-  while (cut != 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
+  while (cut != 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U)
+    --cut;
   return json::write(json::Value(text.substr(0, cut))) + "…";
 }
 
@@ -43,9 +46,9 @@ std::string show(const json::Value& value) {
   return json::write(value);
 }
 
-std::string suggest(std::string_view word) {
-  if (word.empty()) return {};
-  return "did you mean " + quote(word) + "?";
+std::string suggest_name(std::string_view name, const std::vector<std::string>& known) {
+  const auto near = nearest_name(name, known);
+  return near ? "did you mean " + quote(*near) + "?" : std::string();
 }
 
 std::string list_values(const std::vector<json::Value>& values) {

@@ -13,8 +13,8 @@ namespace sandforge::schema_detail {
 std::string quote(std::string_view text);
 // A scalar as JSON, shortened; "an array", "an object" for the others.
 std::string show(const json::Value& value);
-// did you mean "word"?; empty for an empty word.
-std::string suggest(std::string_view word);
+// did you mean "word"? for the nearest of the known names; empty when none is near.
+std::string suggest_name(std::string_view name, const std::vector<std::string>& known);
 // "a, b, c", shortened after 12 entries.
 std::string list_values(const std::vector<json::Value>& values);
 std::string list_names(const std::vector<std::string>& names);

@@ -11,7 +11,8 @@ json::Value reference(const Node& node) {
 
 json::Value references(const std::vector<const Node*>& nodes) {
   json::Array out;
-  for (const Node* node : nodes) out.push_back(reference(*node));
+  for (const Node* node : nodes)
+    out.push_back(reference(*node));
   return out;
 }
 
@@ -49,7 +50,8 @@ void add_object_keywords(json::Object& out, const Node& node) {
       continue;
     }
     json::Array names;
-    for (const std::string& name : dependency.required) names.emplace_back(name);
+    for (const std::string& name : dependency.required)
+      names.emplace_back(name);
     dependencies.set(dependency.name, std::move(names));
   }
   out.set("dependencies", std::move(dependencies));
@@ -83,7 +85,8 @@ json::Value rewrite(const Node& node) {
 
 json::Value rewrite_for_engine(const Program& program) {
   json::Array all;
-  for (const Node& node : program.nodes) all.push_back(rewrite(node));
+  for (const Node& node : program.nodes)
+    all.push_back(rewrite(node));
   json::Object root;
   root.set("$ref", "#/d/" + std::to_string(resolve(*program.root).index));
   root.set("d", std::move(all));

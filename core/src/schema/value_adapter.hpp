@@ -1,10 +1,11 @@
 // json::Value as valijson sees it: a view, without copies. Included by engine.cpp only.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include <valijson/internal/adapter.hpp>
 #include <valijson/internal/basic_adapter.hpp>
@@ -107,16 +108,23 @@ class ObjectView {
   std::size_t size() const { return object_->size(); }
   MemberIterator find(const std::string& name) const {
     if (index_ != nullptr) {
-      const auto found = index_->find(name);
-      return found == index_->end() ? end() : MemberIterator(found->second, run_);
+      const auto found = std::lower_bound(index_->begin(), index_->end(), name, ByName{});
+      const bool match = found != index_->end() && (*found)->first == name;
+      return match ? MemberIterator(*found, run_) : end();
     }
     auto at = object_->begin();
-    while (at != object_->end() && at->first != name) ++at;
+    while (at != object_->end() && at->first != name)
+      ++at;
     return {at, run_};
   }
 
  private:
-  using Index = std::unordered_map<std::string_view, std::vector<json::Member>::const_iterator>;
+  using Position = std::vector<json::Member>::const_iterator;
+  using Index = std::vector<Position>;
+  struct ByName {
+    bool operator()(Position a, Position b) const { return a->first < b->first; }
+    bool operator()(Position a, const std::string& name) const { return a->first < name; }
+  };
   static constexpr std::size_t linear_limit = 32;
   static const json::Object& empty() {
     static const json::Object none;
@@ -125,7 +133,9 @@ class ObjectView {
   void build_index() {
     auto index = std::make_shared<Index>();
     index->reserve(object_->size());
-    for (auto at = object_->begin(); at != object_->end(); ++at) index->emplace(at->first, at);
+    for (auto at = object_->begin(); at != object_->end(); ++at)
+      index->push_back(at);
+    std::sort(index->begin(), index->end(), ByName{});
     index_ = std::move(index);
   }
   const json::Object* object_;
@@ -139,7 +149,7 @@ class ValueView {
   ValueView(const json::Value& value, Run* run) : value_(&value), run_(run) {}
 
   valijson::adapters::FrozenValue* freeze() const;
-  valijson::opt::optional<ArrayView> getArrayOptional() const {
+  std::optional<ArrayView> getArrayOptional() const {
     if (!isArray()) return {};
     return ArrayView(value_->as_array(), run_);
   }
@@ -163,7 +173,7 @@ class ValueView {
     result = value_->as_integer();
     return true;
   }
-  valijson::opt::optional<ObjectView> getObjectOptional() const {
+  std::optional<ObjectView> getObjectOptional() const {
     if (!isObject()) return {};
     return ObjectView(value_->as_object(), run_);
   }
@@ -214,11 +224,15 @@ class ValueAdapter final
                                               ValueView> {
  public:
   ValueAdapter() = default;
-  ValueAdapter(const json::Value& value, Run* run) : BasicAdapter(ValueView(value, run)) {}
+  ValueAdapter(const json::Value& value, Run* run)
+      : BasicAdapter(ValueView(value, run)), view_(value, run) {}
   explicit ValueAdapter(const json::Value& value) : ValueAdapter(value, nullptr) {}
 
-  const json::Value& value() const { return m_value.value(); }
-  void charge() const { m_value.charge(); }
+  const json::Value& value() const { return view_.value(); }
+  void charge() const { view_.charge(); }
+
+ private:
+  ValueView view_;  // the one of the base is private
 };
 
 // Constants are compared by us, so valijson never needs this; its parser asks for the type.
@@ -234,9 +248,13 @@ class FrozenCopy final : public valijson::adapters::FrozenValue {
   json::Value value_;
 };
 
-inline valijson::adapters::FrozenValue* ValueView::freeze() const { return new FrozenCopy(*value_); }
+inline valijson::adapters::FrozenValue* ValueView::freeze() const {
+  return new FrozenCopy(*value_);
+}
 
-inline ValueAdapter ArrayIterator::operator*() const { return {*at_, run_}; }
+inline ValueAdapter ArrayIterator::operator*() const {
+  return {*at_, run_};
+}
 inline valijson::adapters::DerefProxy<ValueAdapter> ArrayIterator::operator->() const {
   return valijson::adapters::DerefProxy<ValueAdapter>(**this);
 }

@@ -18,15 +18,6 @@ int compare_integer_to_double(std::int64_t integer, double number) noexcept {
   return number > whole ? -1 : 1;
 }
 
-bool equal_objects(const json::Object& a, const json::Object& b) noexcept {
-  if (a.size() != b.size()) return false;
-  for (const json::Member& member : a) {
-    const json::Value* other = b.find(member.first);
-    if (other == nullptr || !equal_values(member.second, *other)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::uint8_t type_bit(std::string_view name) noexcept {
@@ -112,34 +103,6 @@ int compare_numbers(const json::Value& a, const json::Value& b) noexcept {
   const double x = a.as_number();
   const double y = b.as_number();
   return x < y ? -1 : static_cast<int>(x > y);
-}
-
-bool equal_values(const json::Value& a, const json::Value& b) noexcept {
-  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
-  if (a.kind() != b.kind()) return false;
-  switch (a.kind()) {
-    case json::Kind::null:
-      return true;
-    case json::Kind::boolean:
-      return a.as_bool() == b.as_bool();
-    case json::Kind::string:
-      return a.as_string() == b.as_string();
-    case json::Kind::array: {
-      const json::Array& x = a.as_array();
-      const json::Array& y = b.as_array();
-      if (x.size() != y.size()) return false;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        if (!equal_values(x[i], y[i])) return false;
-      }
-      return true;
-    }
-    case json::Kind::object:
-      return equal_objects(a.as_object(), b.as_object());
-    case json::Kind::integer:
-    case json::Kind::number:
-      break;
-  }
-  return false;
 }
 
 }  // namespace sandforge::schema_detail

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,8 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <thread>
 #include <vector>
 
 namespace sandforge::local {
@@ -19,6 +19,8 @@ namespace {
 
 constexpr const char* kGuestFolder = ".sandforge";
 constexpr const char* kSocket = "guest";
+constexpr int kConnectTries = 500;
+constexpr std::chrono::milliseconds kConnectPause{10};
 
 // The path of a file in an open folder, short enough for a socket address.
 std::string in_folder(const Descriptor& folder, const char* name) {
@@ -59,19 +61,21 @@ class SpawnActions {
   posix_spawnattr_t attributes_;
 };
 
-std::string read_all(int fd) {
-  std::string out;
-  char buffer[512];
-  for (;;) {
-    const auto n = ::read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return out;
-    if (out.size() < 4096) out.append(buffer, static_cast<std::size_t>(n));
-  }
+// What lies in a pipe now. A guest in the background may hold its other end.
+std::string read_available(int fd) {
+  char buffer[1024];
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  const auto n = ::read(fd, buffer, sizeof buffer);
+  return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string();
 }
 
-// Runs the guest, which goes into the background once its socket listens.
-std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& folder) {
+// Another guest holds the folder: it listens already, or will soon.
+constexpr int kExitTaken = 3;
+
+// Runs the guest, which goes into the background once its socket listens. Not started: another one
+// is about to listen.
+std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& folder,
+                                   bool& started) {
   int pipe_fds[2];
   if (::pipe2(pipe_fds, O_CLOEXEC) != 0)
     return system_failure(errno, "cannot make a pipe for", place.guest_program);
@@ -110,11 +114,12 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
                                   spawn.attributes(), argv.data(), environment);
   if (error != 0) return system_failure(error, "cannot run", place.guest_program);
   errors_write = Descriptor();
-  const std::string text = read_all(errors_read.get());
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  started = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (started || (WIFEXITED(status) && WEXITSTATUS(status) == kExitTaken)) return std::nullopt;
+  const std::string text = read_available(errors_read.get());
   return Failure{SF_INTERNAL,
                  "local.guest_failed",
                  "the session's guest did not start: " + text,
@@ -162,18 +167,16 @@ std::optional<Failure> connect_guest(const SessionPlace& place, bool start, Gues
   out.socket = connect_socket(folder);
   if (out.socket || !start) return std::nullopt;
 
-  // One host at a time looks again and starts the guest.
-  while (::flock(folder.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return system_failure(errno, "cannot lock", place.folder());
+  // The guest itself makes sure that there is one: of two that start, one finds the folder taken.
+  for (int tries = 0; tries < kConnectTries; ++tries) {
+    if (!out.guest_started) {
+      if (auto failure = start_guest(place, folder, out.guest_started)) return failure;
+    }
+    out.socket = connect_socket(folder);
+    if (out.socket) return std::nullopt;
+    std::this_thread::sleep_for(kConnectPause);
   }
-  out.socket = connect_socket(folder);
-  if (out.socket) return std::nullopt;
-  ::unlinkat(folder.get(), kSocket, 0);
-  if (auto failure = start_guest(place, folder)) return failure;
-  out.guest_started = true;
-  out.socket = connect_socket(folder);
-  if (!out.socket) return system_failure(errno, "cannot connect to the guest of", place.folder());
-  return std::nullopt;
+  return system_failure(ETIMEDOUT, "cannot connect to the guest of", place.folder());
 }
 
 std::optional<Failure> remove_guest(const SessionPlace& place) {

@@ -1,0 +1,1 @@
+#include "sandforge/yaml.hpp"
