@@ -48,15 +48,17 @@ struct SetupReport {
   bool ran = false;                              // false: everything was done already
   std::vector<std::string> failed_repositories;  // with continue_on_failure
   std::vector<std::string> heads;                // commit of each repository, in plan order
+  std::vector<std::string> warnings;
 };
 
 struct SetupRequest {
   SetupPlan plan;
   RepositoryAccessByIndex access;  // null: the plan's URLs, without credentials
-  ResolveHeadFn resolve_head;      // pins repositories that have no ref; null: the default branch
-  StartedInfo started;             // what was booted
-  // An earlier set-up of this machine is known to be unfinished, or what was recorded is not
-  // known: look at the markers. On a fresh machine nothing is looked for.
+  // What was booted. A machine that was reattached, and whose set-up is not known to be unfinished,
+  // is left alone when it carries `.mastra-bootstrapped` of this plan and its checkouts. On a
+  // created one, checkouts of a template or a checkpoint are brought to the ref by force; on a
+  // reattached one only where that loses no work.
+  StartedInfo started;
   SetupOptions options;
 };
 
@@ -64,13 +66,13 @@ struct SetupRequest {
 // attempt, is not done again: a matching marker spares the commands unless the checkout moved.
 //
 // Errors: unsupported "setup.no_git"; invalid "setup.command_failed" (details repository, command,
-// exitCode, stderr) and the reasons of normalize; of git: unauthenticated "setup.git_auth",
-// not_found "setup.git_not_found", unavailable "setup.git_unreachable", no_space "setup.no_space",
-// invalid "setup.git_failed"; timeout and cancelled.
+// exitCode, stderr), "setup.occupied" (files are where the checkout should be) and the reasons of
+// normalize; of git: unauthenticated "setup.git_auth", not_found "setup.git_not_found", unavailable
+// "setup.git_unreachable", no_space "setup.no_space", invalid "setup.git_failed"; timeout and
+// cancelled.
 void async_setup(std::shared_ptr<Sandbox> sandbox, SetupRequest request, Handler<SetupReport> done);
 
-// async_setup as a start hook. A machine that was connected and carries `.mastra-bootstrapped` of
-// this plan is left alone.
+// async_setup as a start hook.
 StartHook make_setup_hook(SetupPlan plan, RepositoryAccessByIndex access,
                           SetupOptions options = {});
 

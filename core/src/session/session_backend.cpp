@@ -92,13 +92,7 @@ class SessionBackend final : public SandboxBackend,
   void destroy(Handler<void> done) override {
     under_claim(
         true, [](SandboxBackend& inner, Handler<void> next) { inner.destroy(std::move(next)); },
-        [](SessionRecord& record) {
-          record.status = SessionStatus::created;
-          record.setup = SetupState::none;
-          record.sandbox_id.reset();
-          record.start_key = random_hex(16);
-        },
-        std::move(done));
+        no_machine, std::move(done));
   }
 
   void info(Handler<MachineInfo> done) override {
@@ -145,33 +139,50 @@ class SessionBackend final : public SandboxBackend,
     lane().post([held, error = std::move(error)] { std::move (*held)(error); });
   }
 
-  void under_claim(bool removal, Action action, Change change, Handler<void> done) {
+  static void no_machine(SessionRecord& record) {
+    record.status = SessionStatus::created;
+    record.setup = SetupState::none;
+    record.sandbox_id.reset();
+    record.start_key = random_hex(16);
+  }
+
+  void under_claim(bool steal, Action action, Change change, Handler<void> done) {
     auto self = shared_from_this();
     auto finish = std::make_shared<Handler<void>>(std::move(done));
-    core_->acquire(lane(), removal, nullptr,
-                   [self, removal, action, change, finish](Result<SessionRecord> record) {
+    core_->acquire(lane(), steal, nullptr,
+                   [self, action, change, finish](Result<SessionRecord> record) {
                      // Somebody else removed the record: the machine is still ours to end.
                      if (!record && record.error().code != Status::not_found)
                        return std::move(*finish)(std::move(record).error());
-                     self->act(removal, action, change, finish);
+                     self->act(action, change, finish);
                    });
   }
 
-  void act(bool removal, const Action& action, const Change& change, const Finish& finish) {
+  void act(const Action& action, const Change& change, const Finish& finish) {
     auto target = inner();
     if (!target) return end(target.error(), finish);
     auto self = shared_from_this();
     auto keep = *target;
-    action(*keep, [self, keep, removal, change, finish](Result<void> acted) {
-      if (acted && removal) self->core_->remember(std::nullopt);
-      auto noted = acted ? change : [](SessionRecord& r) { r.status = SessionStatus::error; };
-      self->core_->update(self->lane(), noted,
-                          [self, finish, acted = std::move(acted)](Result<SessionRecord> r) {
-                            const bool lost = !r && r.error().code != Status::not_found;
-                            if (!acted) return self->end(acted.error(), finish);
-                            self->end(lost ? Result<void>(r.error()) : Result<void>(), finish);
-                          });
+    action(*keep, [self, keep, change, finish](Result<void> acted) {
+      self->note(std::move(acted), change, finish);
     });
+  }
+
+  void note(Result<void> acted, Change change, const Finish& finish) {
+    const bool gone =
+        !acted && (acted.error().code == Status::gone || acted.error().code == Status::not_found);
+    if (gone) {
+      change = no_machine;
+    } else if (!acted) {
+      change = [](SessionRecord& record) { record.status = SessionStatus::error; };
+    }
+    auto self = shared_from_this();
+    core_->update(lane(), std::move(change),
+                  [self, finish, acted = std::move(acted)](Result<SessionRecord> noted) {
+                    const bool lost = !noted && noted.error().code != Status::not_found;
+                    if (!acted) return self->end(acted.error(), finish);
+                    self->end(lost ? Result<void>(noted.error()) : Result<void>(), finish);
+                  });
   }
 
   void end(Result<void> result, const Finish& finish) {
@@ -274,6 +285,7 @@ void StartCall::record_success() {
         if (fresh || r.generation == 0) {
           ++r.generation;
           r.setup = SetupState::none;
+          r.start_key = random_hex(16);  // this one has made its machine
         }
       },
       [self = shared_from_this(), fresh](Result<SessionRecord> written) {

@@ -167,7 +167,6 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
   hook->core = core;
   hook->access =
       parts.spec.access ? parts.spec.access : planned_access(services, core, parts.spec.plan);
-  hook->resolve_head = parts.spec.resolve_head;
   hook->on_start = parts.spec.on_start;
 
   SandboxConfig config;

@@ -165,7 +165,7 @@ Result<SessionRecord> SessionCore::write(const std::function<void(SessionRecord&
     if (written) {
       const std::lock_guard lock(mutex_);
       record_ = *written;
-      if (unsaved_ == record_.sandbox_id) unsaved_.reset();
+      unsaved_.reset();  // the change decided what the machine is
       return written;
     }
     if (written.error().reason != "store.revision" || attempt == 8) return written;

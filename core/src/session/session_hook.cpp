@@ -41,7 +41,6 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
     SetupRequest request;
     request.plan = state_->core->record().plan;
     request.access = state_->access;
-    request.resolve_head = state_->resolve_head;
     request.started = info_;
     request.options = state_->core->services().options.setup;
     auto self = shared_from_this();

@@ -14,7 +14,6 @@ namespace sandforge {
 struct SetupHookState {
   std::shared_ptr<SessionCore> core;
   RepositoryAccessByIndex access;
-  ResolveHeadFn resolve_head;
   StartHook on_start;
   mutable std::mutex mutex;
   std::optional<SetupReport> report;
