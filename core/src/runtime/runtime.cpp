@@ -1,40 +1,41 @@
 #include "sandforge/runtime.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <boost/asio/dispatch.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <vector>
+
+#include "runtime/blocking_pool.hpp"
 
 namespace sandforge {
 
 namespace asio = boost::asio;
-using Strand = asio::strand<asio::io_context::executor_type>;
 
-Lane::Lane(asio::any_io_executor strand) : executor_(std::move(strand)) {}
+struct Lane::State {
+  explicit State(asio::io_context& context)
+      : strand(asio::make_strand(context)), executor(strand) {}
+  asio::strand<asio::io_context::executor_type> strand;
+  asio::any_io_executor executor;
+};
 
-void Lane::post(std::function<void()> work) const {
-  asio::post(executor_, std::move(work));
+void Lane::post_task(std::unique_ptr<detail::Task> task) const {
+  asio::post(state_->strand, [task = std::move(task)] { task->run(); });
 }
 
-void Lane::dispatch(std::function<void()> work) const {
-  if (is_current()) {
-    work();
-  } else {
-    post(std::move(work));
-  }
+bool Lane::is_current() const noexcept {
+  return state_ != nullptr && state_->strand.running_in_this_thread();
 }
 
-bool Lane::is_current() const {
-  const auto* strand = executor_.target<Strand>();
-  return strand != nullptr && strand->running_in_this_thread();
+const asio::any_io_executor& Lane::executor() const noexcept {
+  return state_->executor;
 }
 
 namespace {
@@ -45,11 +46,15 @@ class Timer final : public Pending, public std::enable_shared_from_this<Timer> {
       : lane_(lane), timer_(lane.executor()), done_(std::move(done)) {}
 
   void start(std::chrono::milliseconds delay) {
-    lane_.post([self = shared_from_this(), delay] { self->arm(delay); });
+    constexpr std::chrono::milliseconds longest = std::chrono::hours(24) * 365 * 100;
+    lane_.post([self = shared_from_this(),
+                delay = std::clamp(delay, std::chrono::milliseconds(0), longest)] {
+      self->arm(delay);
+    });
   }
 
   void cancel() noexcept override {
-    cancelled_.store(true);
+    if (cancelled_.exchange(true)) return;
     lane_.post([self = shared_from_this()] { self->timer_.cancel(); });
   }
 
@@ -62,10 +67,8 @@ class Timer final : public Pending, public std::enable_shared_from_this<Timer> {
   }
 
   void finish() {
-    if (!done_) return;
     auto done = std::move(done_);
-    done_ = nullptr;
-    if (cancelled_.load()) {
+    if (cancelled_.exchange(true)) {
       std::move(done)(Error(Status::cancelled, "the timer was cancelled"));
     } else {
       std::move(done)(Result<void>());
@@ -78,127 +81,95 @@ class Timer final : public Pending, public std::enable_shared_from_this<Timer> {
   std::atomic<bool> cancelled_{false};
 };
 
-// A piece of blocking work: queued, then running, then done.
-class Job final : public Pending, public std::enable_shared_from_this<Job> {
+// What must be cancelled before the threads can end. Dead entries are swept as the list doubles.
+class Tracked {
  public:
-  Job(Lane lane, std::function<void()> work, Handler<void> done)
-      : lane_(std::move(lane)), work_(std::move(work)), done_(std::move(done)) {}
-
-  void cancel() noexcept override {
-    if (claim()) finish(Error(Status::cancelled, "the work was cancelled before it began"));
+  void add(std::weak_ptr<Pending> pending) {
+    const std::lock_guard lock(mutex_);
+    if (list_.size() >= sweep_at_) {
+      std::erase_if(list_, [](const auto& entry) { return entry.expired(); });
+      sweep_at_ = std::max<std::size_t>(64, list_.size() * 2);
+    }
+    list_.push_back(std::move(pending));
   }
 
-  void run() {
-    if (!claim()) return;
-    try {
-      work_();
-      work_ = nullptr;
-      finish({});
-    } catch (const std::exception& e) {
-      finish(Error(Status::internal, e.what()));
-    } catch (...) {
-      finish(Error(Status::internal, "blocking work threw something that is no std::exception"));
+  void cancel() {
+    std::vector<std::weak_ptr<Pending>> list;
+    {
+      const std::lock_guard lock(mutex_);
+      list.swap(list_);
+    }
+    for (const auto& entry : list) {
+      if (const auto pending = entry.lock()) pending->cancel();
     }
   }
 
  private:
-  bool claim() noexcept { return !claimed_.exchange(true); }
-
-  void finish(Result<void> result) {
-    lane_.post([self = shared_from_this(), result = std::move(result)]() mutable {
-      auto done = std::move(self->done_);
-      std::move(done)(std::move(result));
-    });
-  }
-
-  Lane lane_;
-  std::function<void()> work_;
-  Handler<void> done_;
-  std::atomic<bool> claimed_{false};
-};
-
-// Threads that grow with the queue up to a limit.
-class BlockingPool {
- public:
-  explicit BlockingPool(std::size_t limit) : limit_(limit) {}
-
-  ~BlockingPool() {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    wake_.notify_all();
-    for (auto& thread : threads_)
-      thread.join();
-  }
-
-  void post(std::shared_ptr<Job> job) {
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(job));
-      if (idle_ < queue_.size() && threads_.size() < limit_)
-        threads_.emplace_back([this] { run(); });
-    }
-    wake_.notify_one();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      ++idle_;
-      wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
-      --idle_;
-      if (queue_.empty()) return;
-      auto job = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      job->run();
-      job.reset();
-      lock.lock();
-    }
-  }
-
-  const std::size_t limit_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::shared_ptr<Job>> queue_;
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  bool closing_ = false;
+  std::vector<std::weak_ptr<Pending>> list_;
+  std::size_t sweep_at_ = 64;
 };
 
 }  // namespace
 
 struct Runtime::Impl {
-  explicit Impl(const Options& options)
-      : context(static_cast<int>(options.io_threads)),
+  explicit Impl(Options o)
+      : options(std::move(o)),
+        context(static_cast<int>(std::max<std::size_t>(1, options.io_threads))),
         guard(asio::make_work_guard(context)),
-        pool(std::make_unique<BlockingPool>(options.blocking_threads)) {
-    for (std::size_t i = 0; i < options.io_threads; ++i)
-      threads.emplace_back([this] { context.run(); });
+        pool(std::make_unique<BlockingPool>(std::max<std::size_t>(1, options.blocking_threads))) {
+    const BlockSignals blocked;
+    const std::size_t count = std::max<std::size_t>(1, options.io_threads);
+    running = count;
+    for (std::size_t i = 0; i < count; ++i)
+      threads.emplace_back([this] { run(); });
   }
 
   ~Impl() {
+    tracked.cancel();
     pool.reset();  // what its jobs post still runs
+    tracked.cancel();
     guard.reset();
-    context.stop();
+    {
+      std::unique_lock lock(mutex);
+      if (!ended.wait_for(lock, options.shutdown_limit, [this] { return running == 0; }))
+        context.stop();
+    }
     for (auto& thread : threads)
       thread.join();
   }
 
+  void run() {
+    for (;;) {
+      try {
+        context.run();
+        break;
+      } catch (...) {
+        if (!options.on_exception) std::terminate();
+        options.on_exception(std::current_exception());
+      }
+    }
+    const std::lock_guard lock(mutex);
+    --running;
+    ended.notify_all();
+  }
+
+  Options options;
+  Tracked tracked;
   asio::io_context context;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
-  std::vector<std::thread> threads;
   std::unique_ptr<BlockingPool> pool;
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t running = 0;
+  std::vector<std::thread> threads;
 };
 
-Runtime::Runtime() : Runtime(Options()) {}
-Runtime::Runtime(Options options) : impl_(std::make_unique<Impl>(options)) {}
+Runtime::Runtime(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Runtime::~Runtime() = default;
 
 Lane Runtime::make_lane() {
-  return Lane(asio::make_strand(impl_->context));
+  return Lane(std::make_shared<const Lane::State>(impl_->context));
 }
 
 asio::any_io_executor Runtime::io_executor() {
@@ -208,15 +179,20 @@ asio::any_io_executor Runtime::io_executor() {
 std::shared_ptr<Pending> Runtime::timer(Lane lane, std::chrono::milliseconds delay,
                                         Handler<void> done) {
   auto timer = std::make_shared<Timer>(lane, std::move(done));
+  impl_->tracked.add(timer);
   timer->start(delay);
   return timer;
 }
 
 std::shared_ptr<Pending> Runtime::post_blocking(Lane lane, std::function<void()> work,
                                                 Handler<void> done) {
-  auto job = std::make_shared<Job>(std::move(lane), std::move(work), std::move(done));
+  auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
   impl_->pool->post(job);
   return job;
+}
+
+void Runtime::track(std::weak_ptr<Pending> pending) {
+  impl_->tracked.add(std::move(pending));
 }
 
 }  // namespace sandforge

@@ -1,9 +1,9 @@
+#include "sandforge/support/json.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
-
-#include "sandforge/support/json.hpp"
 
 namespace json = sandforge::json;
 using json::Array;

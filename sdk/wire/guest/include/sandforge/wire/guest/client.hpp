@@ -54,8 +54,8 @@ class ClientEvents {
   virtual void on_environment(ChannelId, const EnvReply&) {}
   virtual void on_error(ChannelId, const ErrorInfo&) {}
 
-  // The connection ended with this channel open. `may_have_started` is false only when no byte of
-  // the request was consumed from `output`.
+  // The connection ended with this channel open. `may_have_started` is false only when the last
+  // byte of the request had not been consumed from `output`: a part of a request does nothing.
   virtual void on_lost(ChannelId, bool /*may_have_started*/) {}
 };
 
@@ -135,7 +135,7 @@ class GuestClient {
   std::size_t open_channels() const noexcept;
 
   // Keep-alive. `now_ms` is any steady clock. Sends pings, and calls `lost` when the guest stayed
-  // silent too long. Returns when to call again.
+  // silent too long; read what the transport holds before calling it. Returns when to call again.
   std::uint64_t tick(std::uint64_t now_ms);
 
  private:

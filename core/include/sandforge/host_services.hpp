@@ -1,0 +1,60 @@
+// What a host gives its plugins. Each part may be absent: the plugin then finds no such service.
+// Source: DESIGN section 3, host services; sandforge/ext/host_*.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sandforge/clock.hpp"
+#include "sandforge/context.hpp"
+#include "sandforge/handler.hpp"
+#include "sandforge/log.hpp"
+#include "sandforge/runtime.hpp"
+#include "sandforge/secrets.hpp"
+
+namespace sandforge {
+
+// Small durable values of plugins. Thread rule: [any]; handlers from any thread, once.
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+  // `session` is empty for the plugin's own values. No value: no such key.
+  virtual void get(const std::string& plugin, const SessionId& session, std::string key,
+                   Handler<std::optional<std::string>> done) = 0;
+  // No value removes the key.
+  virtual void set(const std::string& plugin, const SessionId& session, std::string key,
+                   std::optional<std::string> value, Handler<void> done) = 0;
+};
+
+// Kept as long as the process; at most `limit_bytes` of keys and values.
+std::shared_ptr<StateStore> memory_state_store(std::uint64_t limit_bytes = 64U << 20);
+
+// Folders below which each plugin gets its own, mode 0700, made when it asks. Empty: none.
+struct PluginFolders {
+  std::filesystem::path data;
+  std::filesystem::path cache;
+  std::filesystem::path runtime;  // for sockets: a short path
+};
+
+struct HostServices {
+  // Must outlive every registry, provider and sandbox that was made with it. Null: no executor,
+  // process, secrets and state services.
+  Runtime* runtime = nullptr;
+  std::shared_ptr<Logger> logger;  // null: records go nowhere
+  std::shared_ptr<const Clock> clock = system_clock();
+  // A variable of the host's environment; asked only for names that the manifest declares.
+  std::function<std::optional<std::string>(const std::string&)> env = environment_variable;
+  std::shared_ptr<SecretSource> secrets;
+  std::shared_ptr<StateStore> state;
+  PluginFolders folders;
+  // sandforge-guest, through which the `process` service runs commands. Empty: no such service.
+  std::filesystem::path guest_program;
+
+  static std::optional<std::string> environment_variable(const std::string& name);
+};
+
+}  // namespace sandforge

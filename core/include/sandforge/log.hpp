@@ -1,0 +1,81 @@
+// Structured log: levels, fields, one line per record, secrets masked before a line leaves.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandforge/clock.hpp"
+
+namespace sandforge {
+
+enum class LogLevel : std::uint8_t { debug = 1, info = 2, warn = 3, error = 4, off = 5 };
+std::string_view to_string(LogLevel level) noexcept;  // "debug", "info", …
+
+enum class LogFormat : std::uint8_t { text, json };
+
+struct LogField {
+  LogField(std::string_view n, std::string_view v, bool s = false) : name(n), value(v), secret(s) {}
+  std::string_view name;
+  std::string_view value;
+  bool secret = false;  // masked, also where the value occurs in the rest of the record
+};
+
+// Takes whole lines, each with its newline, never two at once. Must not log.
+using LogSink = std::function<void(std::string_view line)>;
+
+// Writes to a descriptor that stays open. A line that does not fit at once (a full pipe that nobody
+// reads) is dropped, and a later line says how many were: logging never blocks a lane.
+LogSink descriptor_sink(int descriptor);
+
+// Thread rule: every function from any thread. A record is bounded: what exceeds 8 KiB of message,
+// 4 KiB of a value or 32 fields is cut, and says so.
+class Logger {
+ public:
+  struct Options {
+    Options() {}
+    LogLevel level = LogLevel::info;
+    LogFormat format = LogFormat::text;
+    std::shared_ptr<const Clock> clock = system_clock();
+  };
+
+  explicit Logger(LogSink sink, Options options = Options());
+  Logger(const Logger&) = delete;
+  Logger& operator=(const Logger&) = delete;
+
+  LogLevel level() const noexcept { return level_.load(std::memory_order_relaxed); }
+  void set_level(LogLevel level) noexcept { level_.store(level, std::memory_order_relaxed); }
+  bool enabled(LogLevel level) const noexcept { return level >= this->level(); }
+
+  // A value that no line may show from now on. Values below 4 bytes are not masked: they would
+  // blacken every line. At most 4096 are kept, the oldest go first.
+  void add_secret(std::string value);
+
+  void write(LogLevel level, std::string_view message, std::span<const LogField> fields) noexcept;
+  void write(LogLevel level, std::string_view message,
+             std::initializer_list<LogField> fields = {}) noexcept {
+    write(level, message, std::span<const LogField>(fields.begin(), fields.size()));
+  }
+
+  // Records that could not be written because the sink threw or memory ran out.
+  std::uint64_t lost() const noexcept { return lost_.load(); }
+
+ private:
+  std::string line(LogLevel level, std::string_view message, std::span<const LogField> fields) const;
+
+  const LogSink sink_;
+  const Options options_;
+  std::atomic<LogLevel> level_;
+  std::atomic<std::uint64_t> lost_{0};
+  mutable std::mutex mutex_;
+  std::vector<std::string> secrets_;
+};
+
+}  // namespace sandforge

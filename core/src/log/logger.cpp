@@ -1,0 +1,194 @@
+#include "sandforge/log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "sandforge/support/json.hpp"
+#include "sandforge/support/utf8.hpp"
+
+namespace sandforge {
+namespace {
+
+constexpr std::size_t kMaxMessage = 8192;
+constexpr std::size_t kMaxValue = 4096;
+constexpr std::size_t kMaxFields = 32;
+constexpr std::size_t kMaxSecrets = 4096;
+constexpr std::size_t kShortestSecret = 4;
+constexpr std::string_view kMask = "***";
+
+std::string timestamp(std::int64_t unix_ns) {
+  std::int64_t seconds = unix_ns / 1'000'000'000;
+  std::int64_t rest = unix_ns % 1'000'000'000;
+  if (rest < 0) {
+    rest += 1'000'000'000;
+    --seconds;
+  }
+  const std::time_t time = seconds;
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     rest / 1'000'000);
+}
+
+std::string cut(std::string_view text, std::size_t limit) {
+  std::string out = to_valid_utf8(text.substr(0, limit));
+  if (text.size() > limit) out += fmt::format("… ({} more bytes)", text.size() - limit);
+  return out;
+}
+
+void mask(std::string& text, std::string_view secret) {
+  if (secret.size() < kShortestSecret) return;
+  for (auto at = text.find(secret); at != std::string::npos;
+       at = text.find(secret, at + kMask.size()))
+    text.replace(at, secret.size(), kMask);
+}
+
+// Quoted where a bare word could be misread, so that a record is always one line.
+std::string bare_or_quoted(std::string_view text) {
+  const bool bare = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return u > 0x20 && u != 0x7f && c != '"' && c != '=' && c != '\\';
+  });
+  return bare ? std::string(text) : json::write(json::Value(text));
+}
+
+std::string escape_controls(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      out += "\\n";
+    } else if (u < 0x20 || u == 0x7f) {
+      out += fmt::format("\\x{:02x}", u);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string upper(std::string_view level) {
+  std::string out(level);
+  for (char& c : out)
+    c = static_cast<char>(c - 'a' + 'A');
+  return out;
+}
+
+struct Record {
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+std::string text_line(const std::string& time, LogLevel level, const Record& record) {
+  std::string out =
+      fmt::format("{} {:<5} {}", time, upper(to_string(level)), escape_controls(record.message));
+  for (const auto& [name, value] : record.fields)
+    out += fmt::format(" {}={}", name, bare_or_quoted(value));
+  return out + "\n";
+}
+
+std::string json_line(const std::string& time, LogLevel level, const Record& record) {
+  json::Object object;
+  object.set("time", time);
+  object.set("level", to_string(level));
+  object.set("message", record.message);
+  for (const auto& [name, value] : record.fields)
+    object.set(object.contains(name) ? name + "_" : name, value);
+  return json::write(object) + "\n";
+}
+
+}  // namespace
+
+std::string_view to_string(LogLevel level) noexcept {
+  constexpr std::array<std::string_view, 6> names = {"debug", "debug", "info",
+                                                     "warn",  "error", "off"};
+  const auto index = static_cast<std::size_t>(level);
+  return index < names.size() ? names[index] : "off";
+}
+
+LogSink descriptor_sink(int descriptor) {
+  return [descriptor, dropped = std::uint64_t{0}](std::string_view line) mutable {
+    std::string with_note;
+    if (dropped > 0) {
+      with_note = fmt::format("({} lines were dropped: the log was not read)\n", dropped);
+      with_note += line;
+      line = with_note;
+    }
+    // A pipe that polls writable takes PIPE_BUF bytes at least; longer lines may wait for a reader.
+    pollfd state{descriptor, POLLOUT, 0};
+    if (::poll(&state, 1, 0) != 1) {
+      ++dropped;
+      return;
+    }
+    while (!line.empty()) {
+      const ssize_t n = ::write(descriptor, line.data(), line.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        ++dropped;
+        return;
+      }
+      line.remove_prefix(static_cast<std::size_t>(n));
+    }
+    dropped = 0;
+  };
+}
+
+Logger::Logger(LogSink sink, Options options)
+    : sink_(std::move(sink)), options_(std::move(options)), level_(options_.level) {}
+
+void Logger::add_secret(std::string value) {
+  if (value.size() < kShortestSecret) return;
+  const std::lock_guard lock(mutex_);
+  if (std::find(secrets_.begin(), secrets_.end(), value) != secrets_.end()) return;
+  if (secrets_.size() >= kMaxSecrets) secrets_.erase(secrets_.begin());
+  secrets_.push_back(std::move(value));
+}
+
+void Logger::write(LogLevel level, std::string_view message,
+                   std::span<const LogField> fields) noexcept {
+  if (!enabled(level) || !sink_) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    sink_(line(level, message, fields));
+  } catch (...) {
+    lost_.fetch_add(1);
+  }
+}
+
+std::string Logger::line(LogLevel level, std::string_view message,
+                         std::span<const LogField> fields) const {
+  Record record;
+  record.message = std::string(message);
+  for (const LogField& field : fields.first(std::min(fields.size(), kMaxFields)))
+    record.fields.emplace_back(cut(field.name, 64), field.secret ? kMask : field.value);
+  if (fields.size() > kMaxFields)
+    record.fields.emplace_back("fields_cut", std::to_string(fields.size() - kMaxFields));
+
+  // Masked before anything is cut: a cut could leave the first half of a secret.
+  const auto mask_all = [&](std::string& text) {
+    for (const LogField& field : fields) {
+      if (field.secret) mask(text, field.value);
+    }
+    for (const std::string& secret : secrets_)
+      mask(text, secret);
+  };
+  mask_all(record.message);
+  record.message = cut(record.message, kMaxMessage);
+  for (auto& [name, value] : record.fields) {
+    mask_all(value);
+    value = cut(value, kMaxValue);
+  }
+  const std::string time = timestamp(options_.clock->now_ns());
+  return options_.format == LogFormat::json ? json_line(time, level, record)
+                                            : text_line(time, level, record);
+}
+
+}  // namespace sandforge

@@ -1,0 +1,97 @@
+#include "runtime/blocking_pool.hpp"
+
+#include <csignal>
+#include <exception>
+#include <utility>
+
+namespace sandforge {
+
+struct BlockSignals::Saved {
+  sigset_t mask;
+};
+
+BlockSignals::BlockSignals() : saved_(std::make_unique<Saved>()) {
+  sigset_t all;
+  sigfillset(&all);
+  // What a fault raises must still end the program, or reach a sanitizer's handler.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+    sigdelset(&all, fault);
+  pthread_sigmask(SIG_BLOCK, &all, &saved_->mask);
+}
+
+BlockSignals::~BlockSignals() {
+  pthread_sigmask(SIG_SETMASK, &saved_->mask, nullptr);
+}
+
+BlockingJob::BlockingJob(Lane lane, std::function<void()> work, Handler<void> done)
+    : lane_(std::move(lane)), work_(std::move(work)), done_(std::move(done)) {}
+
+void BlockingJob::cancel() noexcept {
+  if (!claim()) return;
+  work_ = nullptr;
+  finish(Error(Status::cancelled, "the work was cancelled before it began"));
+}
+
+void BlockingJob::run() {
+  if (!claim()) return;
+  try {
+    work_();
+    work_ = nullptr;
+    finish({});
+  } catch (const std::exception& e) {
+    finish(Error(Status::internal, std::string("blocking work failed: ") + e.what()));
+  } catch (...) {
+    finish(Error(Status::internal, "blocking work threw something that is no std::exception"));
+  }
+}
+
+void BlockingJob::finish(Result<void> result) {
+  lane_.post([self = shared_from_this(), result = std::move(result)]() mutable {
+    auto done = std::move(self->done_);
+    std::move(done)(std::move(result));
+  });
+}
+
+BlockingPool::~BlockingPool() {
+  std::deque<std::shared_ptr<BlockingJob>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    left.swap(queue_);
+  }
+  wake_.notify_all();
+  for (const auto& job : left)
+    job->cancel();
+  for (auto& thread : threads_)
+    thread.join();
+}
+
+void BlockingPool::post(std::shared_ptr<BlockingJob> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(job));
+    if (idle_ < queue_.size() && threads_.size() < limit_) {
+      const BlockSignals blocked;
+      threads_.emplace_back([this] { run(); });
+    }
+  }
+  wake_.notify_one();
+}
+
+void BlockingPool::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;
+    auto job = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    job->run();
+    job.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace sandforge

@@ -1,0 +1,68 @@
+// Threads for work that blocks: they grow with the queue up to a limit, and queue beyond it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "sandforge/runtime.hpp"
+
+namespace sandforge {
+
+// A piece of blocking work: queued, then running, then done. Cancelled while queued, it is done at
+// once and does not run.
+class BlockingJob final : public Pending, public std::enable_shared_from_this<BlockingJob> {
+ public:
+  BlockingJob(Lane lane, std::function<void()> work, Handler<void> done);
+  void cancel() noexcept override;
+  void run();
+
+ private:
+  bool claim() noexcept { return !claimed_.exchange(true); }
+  void finish(Result<void> result);
+
+  Lane lane_;
+  std::function<void()> work_;
+  Handler<void> done_;
+  std::atomic<bool> claimed_{false};
+};
+
+class BlockingPool {
+ public:
+  explicit BlockingPool(std::size_t limit) : limit_(limit) {}
+  ~BlockingPool();  // queued work is cancelled, running work is waited for
+
+  void post(std::shared_ptr<BlockingJob> job);
+
+ private:
+  void run();
+
+  const std::size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<BlockingJob>> queue_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool closing_ = false;
+};
+
+// Blocks every signal in the calling thread until destroyed, so that threads started meanwhile get
+// none: they belong to the program's own threads, and a write to a closed pipe is an error code.
+class BlockSignals {
+ public:
+  BlockSignals();
+  ~BlockSignals();
+  BlockSignals(const BlockSignals&) = delete;
+  BlockSignals& operator=(const BlockSignals&) = delete;
+
+ private:
+  struct Saved;
+  std::unique_ptr<Saved> saved_;
+};
+
+}  // namespace sandforge

@@ -1,0 +1,294 @@
+#include "connection.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "process.hpp"
+#include "supervisor.hpp"
+
+namespace sandforge::guest {
+namespace {
+
+constexpr std::size_t kReceiveSize = 4 * (wire::kMaxPayload + wire::kHeaderSize);
+constexpr std::size_t kTurnSize = 1024 * 1024;
+constexpr std::size_t kBacklogLimit = 16 * 1024 * 1024;  // a host that reads nothing is cut off
+constexpr int kBatchFrames = 8;
+constexpr int kSilentPings = 4;
+
+}  // namespace
+
+Connection::Connection(Supervisor& supervisor, posix::Fd socket)
+    : supervisor_(supervisor), socket_(std::move(socket)), in_(kReceiveSize) {}
+
+Connection::~Connection() {
+  supervisor_.loop().cancel(ping_);
+}
+
+bool Connection::start() {
+  // Best effort: larger buffers mean fewer wake-ups.
+  const int size = 1024 * 1024;
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0)
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  if (!posix::set_nonblocking(socket_.get(), true)) return false;
+  if (!supervisor_.loop().watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *this))
+    return false;
+  check_silence();
+  return true;
+}
+
+void Connection::check_silence() {
+  const std::int64_t interval = supervisor_.options().ping_ms;
+  if (interval <= 0 || closed_) return;
+  ping_ = supervisor_.loop().at(supervisor_.loop().now() + interval, [this] {
+    ping_ = {};
+    silent_ = std::exchange(heard_, false) ? 0 : silent_ + 1;
+    if (silent_ >= kSilentPings) {
+      close("the host stayed silent");
+      return;
+    }
+    if (silent_ > 0 && greeted_) send(wire::FrameType::guest_ping, 0);
+    check_silence();
+  });
+}
+
+void Connection::on_ready(std::uint32_t events) {
+  if (closed_) return;
+  if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) readable_ = true;
+  if (events & EPOLLOUT) writable_ = true;
+  read_input();
+  if (!closed_) flush();
+}
+
+void Connection::close(const char* reason) {
+  if (std::exchange(closed_, true)) return;
+  if (reason) std::fprintf(stderr, "sandforge-guest: connection closed: %s\n", reason);
+  supervisor_.loop().cancel(ping_);
+  supervisor_.loop().forget(socket_.get());
+  socket_.reset();
+  turns_.clear();
+  supervisor_.connection_closed(*this);
+}
+
+std::vector<Attachment*> Connection::attachments() const {
+  std::vector<Attachment*> out;
+  for (const auto& [id, a] : channels_)
+    out.push_back(a.get());
+  return out;
+}
+
+void Connection::read_input() {
+  std::size_t budget = kTurnSize;
+  while (readable_ && !closed_ && budget > 0) {
+    if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
+    if (in_.size() - in_end_ < wire::kMaxPayload) {
+      std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
+      in_end_ -= std::exchange(in_begin_, 0);
+    }
+    const ssize_t n = ::recv(socket_.get(), in_.data() + in_end_, in_.size() - in_end_, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      readable_ = false;
+      return;
+    }
+    if (n <= 0) {
+      close(nullptr);
+      return;
+    }
+    heard_ = true;
+    in_end_ += static_cast<std::size_t>(n);
+    budget -= std::min(budget, static_cast<std::size_t>(n));
+    if (!parse_input()) return;
+  }
+  if (readable_ && !closed_ && !std::exchange(read_queued_, true))
+    supervisor_.loop().later([this] {
+      read_queued_ = false;
+      if (!closed_) read_input();
+    });
+}
+
+bool Connection::parse_input() {
+  while (!closed_) {
+    wire::FrameView f;
+    switch (wire::parse_frame({in_.data() + in_begin_, in_end_ - in_begin_}, f)) {
+      case wire::ParseResult::incomplete:
+        return true;
+      case wire::ParseResult::malformed:
+        return broken("malformed frame");
+      case wire::ParseResult::frame:
+        break;
+    }
+    in_begin_ += wire::kHeaderSize + f.payload.size();
+    if (!frame(f)) return false;
+  }
+  return false;
+}
+
+bool Connection::broken(const char* reason) {
+  close(reason);
+  return false;
+}
+
+void Connection::send(wire::FrameType type, std::uint64_t channel, std::uint64_t value,
+                      std::string_view payload) {
+  if (closed_) return;
+  wire::append_message(out_, type, channel, value, payload);
+  flush_later();
+}
+
+void Connection::send_error(std::uint64_t channel, wire::ErrorCode code, std::string message,
+                            int error_number) {
+  wire::ErrorInfo error;
+  error.code = code;
+  error.error_number = error_number;
+  // Paths in it come from the host and may be long.
+  error.message = message.size() > 4096 ? message.substr(0, 4096) : std::move(message);
+  send_message(wire::FrameType::error, channel, error);
+}
+
+void Connection::wants_output(Attachment& a) {
+  if (closed_ || a.closed || a.queued || a.credit == 0) return;
+  a.queued = true;
+  turns_.push_back(&a);
+  flush_later();
+}
+
+void Connection::drop(Attachment& a) {
+  a.closed = true;
+  turns_.erase(std::remove(turns_.begin(), turns_.end(), &a), turns_.end());
+  const auto found = channels_.find(a.channel);
+  if (found == channels_.end() || found->second.get() != &a) return;
+  supervisor_.bury(std::shared_ptr<Attachment>(std::move(found->second)));
+  channels_.erase(found);
+}
+
+void Connection::flush_later() {
+  if (std::exchange(flush_queued_, true)) return;
+  supervisor_.loop().later([this] {
+    flush_queued_ = false;
+    flush();
+  });
+}
+
+bool Connection::flush_queued() {
+  while (out_begin_ < out_.size()) {
+    const ssize_t n =
+        ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      writable_ = false;
+      if (out_.size() - out_begin_ > kBacklogLimit) close("the host does not read");
+      return false;
+    }
+    if (n < 0) {
+      close(nullptr);
+      return false;
+    }
+    out_begin_ += static_cast<std::size_t>(n);
+  }
+  out_.clear();
+  out_begin_ = 0;
+  return true;
+}
+
+void Connection::flush() {
+  while (!closed_ && writable_) {
+    if (!flush_queued() || turns_.empty()) return;
+    Attachment* a = turns_.front();
+    turns_.pop_front();
+    a->queued = false;
+    if (!send_batch(*a)) return;
+  }
+}
+
+// Sends frames of one channel straight from its log. False when the socket takes no more.
+bool Connection::send_batch(Attachment& a) {
+  Process* process = a.process;
+  if (!process || a.closed) return true;
+  const posix::OutputLog& log = process->log();
+  char headers[kBatchFrames][wire::kHeaderSize];
+  struct iovec parts[2 * kBatchFrames];
+  struct Sent {
+    posix::OutputLog::Position end;
+    posix::OutputLog::Slice slice;
+  } frames[kBatchFrames];
+  int count = 0;
+  posix::OutputLog::Position at = a.at;
+  std::uint64_t credit = a.credit;
+  std::uint64_t next[2] = {a.next[0], a.next[1]};
+  std::size_t size = 0;
+  while (count < kBatchFrames && credit > 0) {
+    posix::OutputLog::Slice slice;
+    at = std::max(at, log.begin());
+    if (a.bounded && at >= a.until) break;
+    std::uint64_t want = std::min<std::uint64_t>(wire::kMaxPayload, credit);
+    if (a.bounded) want = std::min<std::uint64_t>(want, a.until - at);
+    if (!log.look(at, static_cast<std::size_t>(want), slice)) break;
+    at += slice.size;
+    if (slice.offset + slice.size <= next[slice.stream]) continue;
+    if (slice.offset < next[slice.stream]) {
+      const auto known = static_cast<std::size_t>(next[slice.stream] - slice.offset);
+      slice.offset += known;
+      slice.data += known;
+      slice.size -= known;
+    }
+    next[slice.stream] = slice.offset + slice.size;
+    credit -= slice.size;
+    wire::Header header;
+    header.length = static_cast<std::uint32_t>(slice.size);
+    header.type = static_cast<std::uint8_t>(wire::FrameType::output);
+    header.flags = static_cast<std::uint8_t>(slice.stream);
+    header.channel = a.channel;
+    header.value = slice.offset;
+    wire::encode_header(header, headers[count]);
+    parts[2 * count] = {headers[count], wire::kHeaderSize};
+    parts[2 * count + 1] = {const_cast<char*>(slice.data), slice.size};
+    frames[count] = {at, slice};
+    size += wire::kHeaderSize + slice.size;
+    ++count;
+  }
+  if (count == 0) {
+    // Only bytes that the channel has already.
+    a.at = std::max(a.at, at);
+    process->delivered(a);
+    return true;
+  }
+  struct msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = static_cast<std::size_t>(2 * count);
+  ssize_t n;
+  do {
+    n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 && errno != EAGAIN) {
+    close(nullptr);
+    return false;
+  }
+  auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+  const bool full = sent < size;
+  if (full) writable_ = false;
+  for (int i = 0; i < count && sent > 0; ++i) {
+    const posix::OutputLog::Slice& slice = frames[i].slice;
+    const std::size_t whole = wire::kHeaderSize + slice.size;
+    if (sent < whole) {
+      // The rest of a cut frame is copied, so that the log owes nothing to the socket.
+      if (sent < wire::kHeaderSize) out_.append(headers[i] + sent, wire::kHeaderSize - sent);
+      const std::size_t done = sent > wire::kHeaderSize ? sent - wire::kHeaderSize : 0;
+      out_.append(slice.data + done, slice.size - done);
+    }
+    sent -= std::min(sent, whole);
+    a.at = frames[i].end;
+    a.credit -= slice.size;
+    a.next[slice.stream] = slice.offset + slice.size;
+    a.delivered[slice.stream] += slice.size;
+  }
+  if (std::max(a.at, log.begin()) < (a.bounded ? a.until : log.end())) wants_output(a);
+  process->delivered(a);
+  return !full;
+}
+
+}  // namespace sandforge::guest

@@ -1,0 +1,38 @@
+// The socket that hosts connect to.
+#pragma once
+
+#include <string>
+
+#include "loop.hpp"
+
+namespace sandforge::guest {
+
+class Supervisor;
+
+enum class ListenResult { listening, taken, failed };
+
+class Listener final : public Source {
+ public:
+  explicit Listener(Supervisor& supervisor) : supervisor_(supervisor) {}
+  ~Listener() override;
+
+  // The folder of `path` must be ours and closed to others; it is made when it is missing. A
+  // socket that nobody serves any more is replaced.
+  ListenResult start(const std::string& path, std::string& why);
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  bool open_folder(const std::string& path, std::string& why);
+
+  Supervisor& supervisor_;
+  posix::Fd folder_;  // locked for as long as we serve
+  std::string folder_path_;
+  std::string name_;
+  bool made_folder_ = false;
+  posix::Fd socket_;
+};
+
+// Connects to such a socket; paths of any length work.
+posix::Fd connect_to(const std::string& path);
+
+}  // namespace sandforge::guest

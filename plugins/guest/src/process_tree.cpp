@@ -1,0 +1,98 @@
+// How a command is ended, with everything that it started.
+#include <unistd.h>
+#include <algorithm>
+#include <csignal>
+
+#include "process.hpp"
+#include "supervisor.hpp"
+
+namespace sandforge::guest {
+namespace {
+
+constexpr std::int64_t kFirstStepMs = 5;
+constexpr std::int64_t kLastStepMs = 100;
+
+}  // namespace
+
+posix::TreeIdentity Process::tree() const {
+  posix::TreeIdentity tree;
+  tree.leader = session_;
+  tree.leader_alive = !exited_;
+  tree.mark_name = kMarkName;
+  tree.mark_value = supervisor_.mark_of(id_);
+  return tree;
+}
+
+bool Process::signal(int number, wire::SignalScope scope) {
+  if (scope == wire::SignalScope::tree) {
+    const auto members = supervisor_.members(*this);
+    for (const posix::Member& m : members)
+      posix::signal_member(supervisor_.proc(), m, number);
+    return !members.empty();
+  }
+  if (exited_) return false;
+  return ::kill(scope == wire::SignalScope::group ? -pid_ : pid_, number) == 0;
+}
+
+void Process::signal_tree(int number) {
+  // The group at once, so that this also works where there is no /proc.
+  if (!exited_) ::kill(-pid_, number);
+  for (const posix::Member& m : supervisor_.members(*this)) {
+    if (m.pid == pid_ && !exited_) continue;
+    posix::signal_member(supervisor_.proc(), m, number);
+    // A stopped process does not see SIGTERM.
+    if (number == SIGTERM) posix::signal_member(supervisor_.proc(), m, SIGCONT);
+  }
+  if (number == SIGTERM && !exited_) ::kill(-pid_, SIGCONT);
+}
+
+void Process::end_tree(std::int64_t grace_ms) {
+  EventLoop& loop = supervisor_.loop();
+  const std::int64_t kill_at = loop.now() + std::max<std::int64_t>(grace_ms, 0);
+  if (ending_) {
+    kill_at_ = std::min(kill_at_, kill_at);
+    if (!killing_ && kill_at_ <= loop.now()) tree_step();
+    return;
+  }
+  ending_ = true;
+  killing_ = grace_ms <= 0;
+  kill_at_ = kill_at;
+  step_ms_ = kFirstStepMs;
+  signal_tree(killing_ ? SIGKILL : SIGTERM);
+  loop.cancel(tree_timer_);
+  tree_timer_ = loop.at(loop.now() + step_ms_, [this] { tree_step(); });
+}
+
+void Process::look_at_tree() {
+  if (!ending_ || std::exchange(tree_step_queued_, true)) return;
+  supervisor_.loop().later([this] {
+    tree_step_queued_ = false;
+    if (ending_) tree_step();
+  });
+}
+
+void Process::tree_step() {
+  EventLoop& loop = supervisor_.loop();
+  loop.cancel(tree_timer_);
+  if (exited_ && supervisor_.members(*this).empty()) {
+    tree_ended();
+    return;
+  }
+  if (!killing_ && loop.now() >= kill_at_) {
+    killing_ = true;
+    step_ms_ = kFirstStepMs;
+  }
+  // Again and again: what was forked meanwhile is found by the next look.
+  if (killing_) signal_tree(SIGKILL);
+  const std::int64_t next = loop.now() + step_ms_;
+  step_ms_ = std::min(step_ms_ * 2, kLastStepMs);
+  tree_timer_ = loop.at(killing_ ? next : std::min(next, kill_at_), [this] { tree_step(); });
+}
+
+void Process::tree_ended() {
+  ending_ = false;
+  killing_ = false;
+  supervisor_.tree_ended(*this);
+}
+
+}  // namespace sandforge::guest

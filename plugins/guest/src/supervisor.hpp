@@ -1,0 +1,133 @@
+// Everything that the guest owns: processes, hosts, the stored environment, and the rules for when
+// it ends.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "connection.hpp"
+#include "loop.hpp"
+#include "options.hpp"
+#include "process.hpp"
+#include "sandforge/posix/log.hpp"
+#include "sandforge/posix/procfs.hpp"
+#include "sandforge/posix/tree.hpp"
+
+namespace sandforge::guest {
+
+inline constexpr const char kMarkName[] = "SANDFORGE_GUEST_PROCESS";
+
+class Supervisor {
+ public:
+  Supervisor(EventLoop& loop, const ServeOptions& options);
+  ~Supervisor();
+
+  EventLoop& loop() noexcept { return loop_; }
+  const ServeOptions& options() const noexcept { return options_; }
+  posix::LogBudget& log_budget() noexcept { return budget_; }
+  const posix::Procfs& proc() const noexcept { return proc_; }
+  const std::string& instance() const noexcept { return instance_; }
+  std::uint64_t features() const;
+  const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
+  // The soft limit of open files that the guest was started with.
+  int open_files_limit() const noexcept { return open_files_limit_; }
+  std::string mark_of(std::uint64_t process) const;
+
+  // Hosts.
+  bool add_connection(posix::Fd socket);
+  void connection_closed(Connection& connection);
+
+  // Requests; each answers on its channel.
+  void spawn(Attachment& attachment, wire::SpawnRequest request);
+  void attach(Attachment& attachment, const wire::AttachRequest& request);
+  void kill(Connection& connection, std::uint64_t channel, Process& process, std::int64_t grace_ms);
+  void release(Connection& connection, std::uint64_t channel, Process& process);
+  void list(Connection& connection, std::uint64_t channel);
+  void info(Connection& connection, std::uint64_t channel);
+  // False when an entry is malformed or all of them would be too large.
+  bool set_environment(const wire::EnvSetRequest& request);
+  wire::EnvReply get_environment() const;
+  void stop_all(Connection* connection, std::uint64_t channel, std::int64_t grace_ms, bool exit);
+
+  Process* find(std::uint64_t id) const;
+  // Called by a process.
+  void process_over(Process& process);
+  void tree_ended(Process& process);
+
+  // Children ended: reaps them all.
+  void reap();
+  // The living members of a tree. Looks at /proc at most once in a few milliseconds.
+  std::vector<posix::Member> members(const Process& process);
+  std::vector<posix::Member> descendants();
+
+  // Ends every command that is not to outlive us, then the loop.
+  void shut_down();
+  // What was removed from use during this turn and may still be referred to.
+  void bury(std::shared_ptr<void> dead);
+  void check_idle();
+
+ private:
+  struct Stray {
+    std::uint64_t start_time;
+    std::uint64_t owner;  // 0: unknown
+  };
+  struct Waiter {
+    Connection* connection;
+    std::uint64_t channel;
+    std::uint64_t value;
+  };
+
+  const std::vector<posix::ProcessStat>& snapshot();
+  void find_strays();
+  std::uint64_t owner_of(const posix::ProcessStat& stray) const;
+  void stray_reaped(pid_t pid);
+  void remember_released(const std::string& request_id);
+  void forget(Process& process);
+  void evict();
+  void stop_step();
+  void answer(std::vector<Waiter>& waiters);
+
+  EventLoop& loop_;
+  const ServeOptions& options_;
+  posix::LogBudget budget_;
+  posix::Procfs proc_;
+  std::string instance_;
+  int open_files_limit_ = 0;
+  std::int64_t started_ms_ = 0;
+
+  std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
+  std::uint64_t next_process_ = 1;
+  std::unordered_map<std::string, std::uint64_t> by_request_;
+  std::unordered_map<pid_t, Process*> leaders_;  // not reaped
+  std::unordered_map<pid_t, std::uint64_t> sessions_;
+  std::unordered_map<pid_t, Stray> strays_;
+  std::unordered_set<std::string> released_;
+  std::deque<std::string> released_order_;
+  std::deque<std::uint64_t> over_order_;
+  std::map<std::string, std::string> environment_;
+
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::map<std::uint64_t, std::vector<Waiter>> kill_waiters_;
+
+  std::vector<posix::ProcessStat> snapshot_;
+  std::int64_t snapshot_at_ = -1000;
+
+  bool stopping_ = false;
+  bool stop_killing_ = false;
+  bool exit_after_stop_ = false;
+  bool leaving_ = false;  // exits once no tree is being ended
+  std::int64_t stop_kill_at_ = 0;
+  std::vector<Waiter> stop_waiters_;
+  EventLoop::Timer stop_timer_{};
+  EventLoop::Timer idle_timer_{};
+  std::vector<std::shared_ptr<void>> buried_;
+};
+
+}  // namespace sandforge::guest

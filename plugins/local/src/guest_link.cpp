@@ -1,0 +1,156 @@
+#include "guest_link.hpp"
+
+#include <utility>
+
+namespace sandforge::local {
+namespace {
+
+// Bytes of the socket that the host may read ahead: output is bounded by each process's own credit.
+constexpr std::uint64_t kWindow = 1U << 20;
+
+guest::ClientOptions client_options() {
+  guest::ClientOptions options;
+  options.ping_interval_ms = 0;  // a local socket tells when its other end is gone
+  return options;
+}
+
+}  // namespace
+
+GuestLink::GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane)
+    : host_(host), executor_(executor), lane_(lane), client_(*this, client_options()) {}
+
+sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> ready,
+                          const sf_error_sink* err) {
+  sf_stream_events events{};
+  events.struct_size = sizeof events;
+  events.ctx = this;
+  events.on_data = [](void* ctx, uint32_t, uint32_t, sf_bytes bytes) noexcept {
+    static_cast<GuestLink*>(ctx)->data(view(bytes));
+  };
+  events.on_writable = [](void* ctx) noexcept { static_cast<GuestLink*>(ctx)->flush(); };
+  events.done = [](void* ctx, const sf_error* error, const sf_stream_end*) noexcept {
+    static_cast<GuestLink*>(ctx)->ended(error);
+  };
+  ready_ = std::move(ready);
+  const sf_status status =
+      executor_->adopt_descriptor(host_, lane_.get(), descriptor, kWindow, &events, &stream_, err);
+  if (status != SF_OK) {
+    ready_ = nullptr;
+    return status;
+  }
+  self_ = shared_from_this();
+  flush();
+  return SF_OK;
+}
+
+void GuestLink::close() noexcept {
+  if (stream_ != nullptr) stream_->vtbl->cancel(stream_);
+}
+
+guest::ChannelId GuestLink::request(
+    const std::function<guest::ChannelId(guest::GuestClient&)>& make,
+    std::shared_ptr<ChannelListener> listener) {
+  const auto channel = make(client_);
+  listen(channel, std::move(listener));
+  flush();
+  return channel;
+}
+
+void GuestLink::flush() {
+  if (busy_ || stream_ == nullptr) return;
+  while (!client_.output().empty()) {
+    std::size_t accepted = 0;
+    const auto status =
+        stream_->vtbl->write(stream_, as_bytes(client_.output()), 0, &accepted, nullptr);
+    if (status != SF_OK || accepted == 0) return;  // on_writable or done follows
+    client_.consume(accepted);
+  }
+}
+
+void GuestLink::data(std::string_view bytes) {
+  const auto keep = shared_from_this();
+  busy_ = true;
+  const bool ok = client_.feed(bytes);
+  busy_ = false;
+  for (auto& work : std::exchange(after_, {}))
+    work();
+  if (!ok) return close();
+  if (stream_ != nullptr) stream_->vtbl->grant(stream_, bytes.size());
+  flush();
+}
+
+void GuestLink::ended(const sf_error* error) {
+  const auto keep = std::exchange(self_, nullptr);
+  busy_ = true;
+  client_.lost(error != nullptr ? view(error->message) : "the guest closed the connection");
+  busy_ = false;
+  after_.clear();
+  if (sf_stream* stream = std::exchange(stream_, nullptr)) stream->vtbl->release(stream);
+  const Failure failure{SF_TRANSPORT_LOST, "local.guest_lost", client_.failure(), {}, 0, false};
+  tell_ready(&failure);
+}
+
+void GuestLink::tell_ready(const Failure* failure) {
+  if (auto ready = std::exchange(ready_, nullptr)) ready(failure);
+}
+
+std::shared_ptr<ChannelListener> GuestLink::listener(guest::ChannelId channel) const {
+  const auto it = listeners_.find(channel);
+  return it == listeners_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<ChannelListener> GuestLink::take(guest::ChannelId channel) {
+  const auto it = listeners_.find(channel);
+  if (it == listeners_.end()) return nullptr;
+  auto out = std::move(it->second);
+  listeners_.erase(it);
+  return out;
+}
+
+void GuestLink::on_hello(const guest::HelloReply&) {
+  tell_ready(nullptr);
+}
+
+void GuestLink::on_started(guest::ChannelId channel, const guest::Started& started) {
+  if (const auto to = listener(channel)) to->on_started(started);
+}
+void GuestLink::on_output(guest::ChannelId channel, guest::StreamId stream, std::uint64_t,
+                          std::string_view bytes) {
+  if (const auto to = listener(channel)) to->on_output(stream, bytes);
+}
+void GuestLink::on_gap(guest::ChannelId channel, guest::StreamId, std::uint64_t,
+                       std::uint64_t bytes) {
+  if (const auto to = listener(channel)) to->on_gap(bytes);
+}
+void GuestLink::on_stdin_credit(guest::ChannelId channel) {
+  if (const auto to = listener(channel)) to->on_stdin_credit();
+}
+void GuestLink::on_stdin_closed(guest::ChannelId channel, int) {
+  if (const auto to = listener(channel)) to->on_stdin_closed();
+}
+void GuestLink::on_exited(guest::ChannelId channel, const guest::Exit& exit) {
+  if (const auto to = listener(channel)) to->on_exited(exit);
+}
+void GuestLink::on_end(guest::ChannelId channel, const guest::End& end) {
+  if (const auto to = take(channel)) to->on_end(end);
+}
+void GuestLink::on_done(guest::ChannelId channel, std::uint64_t value) {
+  if (const auto to = take(channel)) to->on_done(value);
+}
+void GuestLink::on_list(guest::ChannelId channel, const guest::ListReply& reply) {
+  if (const auto to = take(channel)) to->on_list(reply);
+}
+void GuestLink::on_environment(guest::ChannelId channel, const guest::EnvReply& reply) {
+  if (const auto to = take(channel)) to->on_environment(reply);
+}
+void GuestLink::on_info(guest::ChannelId channel, const guest::InfoReply& reply) {
+  if (const auto to = take(channel)) to->on_info(reply);
+}
+void GuestLink::on_error(guest::ChannelId channel, const guest::ErrorInfo& error) {
+  if (const auto to = take(channel)) to->on_error(error);
+}
+void GuestLink::on_lost(guest::ChannelId channel, bool may_have_started) {
+  if (const auto to = take(channel)) to->on_lost(may_have_started);
+}
+
+}  // namespace sandforge::local

@@ -1,0 +1,100 @@
+// The connection to a session's guest, on the sandbox's lane.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "abi_glue.hpp"
+#include "sandforge/ext/host_executor.h"
+#include "sandforge/wire/guest/client.hpp"
+
+namespace sandforge::local {
+
+namespace guest = wire::guest;
+
+// What one channel of the connection tells its owner. The last call is one of on_end, on_reply,
+// on_error and on_lost.
+class ChannelListener {
+ public:
+  virtual ~ChannelListener() = default;
+  virtual void on_started(const guest::Started&) {}
+  virtual void on_output(guest::StreamId, std::string_view) {}
+  virtual void on_gap(std::uint64_t) {}
+  virtual void on_stdin_credit() {}
+  virtual void on_stdin_closed() {}
+  virtual void on_exited(const guest::Exit&) {}
+  virtual void on_end(const guest::End&) {}
+  virtual void on_done(std::uint64_t) {}
+  virtual void on_list(const guest::ListReply&) {}
+  virtual void on_environment(const guest::EnvReply&) {}
+  virtual void on_info(const guest::InfoReply&) {}
+  virtual void on_error(const guest::ErrorInfo& error) = 0;
+  virtual void on_lost(bool may_have_started) = 0;
+};
+
+// Lives until its stream's done, also when nobody holds it any more. All of it on the lane.
+class GuestLink final : public guest::ClientEvents, public std::enable_shared_from_this<GuestLink> {
+ public:
+  GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane);
+
+  // Takes over a connected socket. ready comes once, with null when the guest answered its hello.
+  sf_status open(int descriptor, std::function<void(const Failure*)> ready,
+                 const sf_error_sink* err);
+  bool up() const noexcept { return stream_ != nullptr && !client_.failed(); }
+  void close() noexcept;
+
+  // Makes a request of the client and listens on its channel. Only while up.
+  guest::ChannelId request(const std::function<guest::ChannelId(guest::GuestClient&)>& make,
+                           std::shared_ptr<ChannelListener> listener);
+  // The same for a channel that was opened on the client.
+  void listen(guest::ChannelId channel, std::shared_ptr<ChannelListener> listener) {
+    listeners_.emplace(channel, std::move(listener));
+  }
+  guest::GuestClient& client() noexcept { return client_; }
+  // Hands to the socket what the client has to say, now or when the event is over.
+  void flush();
+
+  // Inside an event of the client: what is said then goes out when the event is over.
+  bool busy() const noexcept { return busy_; }
+  void after_event(std::function<void()> work) { after_.push_back(std::move(work)); }
+
+  const LaneRef& lane() const noexcept { return lane_; }
+
+ private:
+  void on_hello(const guest::HelloReply&) override;
+  void on_started(guest::ChannelId, const guest::Started&) override;
+  void on_output(guest::ChannelId, guest::StreamId, std::uint64_t, std::string_view) override;
+  void on_gap(guest::ChannelId, guest::StreamId, std::uint64_t, std::uint64_t) override;
+  void on_stdin_credit(guest::ChannelId) override;
+  void on_stdin_closed(guest::ChannelId, int) override;
+  void on_exited(guest::ChannelId, const guest::Exit&) override;
+  void on_end(guest::ChannelId, const guest::End&) override;
+  void on_done(guest::ChannelId, std::uint64_t) override;
+  void on_list(guest::ChannelId, const guest::ListReply&) override;
+  void on_environment(guest::ChannelId, const guest::EnvReply&) override;
+  void on_info(guest::ChannelId, const guest::InfoReply&) override;
+  void on_error(guest::ChannelId, const guest::ErrorInfo&) override;
+  void on_lost(guest::ChannelId, bool) override;
+
+  std::shared_ptr<ChannelListener> listener(guest::ChannelId channel) const;
+  std::shared_ptr<ChannelListener> take(guest::ChannelId channel);
+  void data(std::string_view bytes);
+  void ended(const sf_error* error);
+  void tell_ready(const Failure* failure);
+
+  sf_host* host_;
+  const sf_executor_service* executor_;
+  LaneRef lane_;
+  guest::GuestClient client_;
+  sf_stream* stream_ = nullptr;
+  std::function<void(const Failure*)> ready_;
+  std::unordered_map<guest::ChannelId, std::shared_ptr<ChannelListener>> listeners_;
+  std::shared_ptr<GuestLink> self_;  // until the stream's done
+  std::vector<std::function<void()>> after_;
+  bool busy_ = false;
+};
+
+}  // namespace sandforge::local

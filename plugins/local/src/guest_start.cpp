@@ -1,0 +1,198 @@
+#include "guest_start.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+namespace sandforge::local {
+namespace {
+
+constexpr const char* kGuestFolder = ".sandforge";
+constexpr const char* kSocket = "guest";
+constexpr int kConnectTries = 500;
+constexpr std::chrono::milliseconds kConnectPause{10};
+
+// The path of a file in an open folder, short enough for a socket address.
+std::string in_folder(const Descriptor& folder, const char* name) {
+  return "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+}
+
+// A connected socket, or empty and errno.
+Descriptor connect_socket(const Descriptor& folder) {
+  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return fd;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = in_folder(folder, kSocket);
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != EINTR) return Descriptor();
+  }
+  return fd;
+}
+
+class SpawnActions {
+ public:
+  SpawnActions() {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawnattr_init(&attributes_);
+  }
+  ~SpawnActions() {
+    ::posix_spawn_file_actions_destroy(&actions_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  posix_spawn_file_actions_t* actions() { return &actions_; }
+  posix_spawnattr_t* attributes() { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// What lies in a pipe now. A guest in the background may hold its other end.
+std::string read_available(int fd) {
+  char buffer[1024];
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  const auto n = ::read(fd, buffer, sizeof buffer);
+  return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string();
+}
+
+// Another guest holds the folder: it listens already, or will soon.
+constexpr int kExitTaken = 3;
+
+// Runs the guest, which goes into the background once its socket listens. Not started: another one
+// is about to listen.
+std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& folder,
+                                   bool& started) {
+  int pipe_fds[2];
+  if (::pipe2(pipe_fds, O_CLOEXEC) != 0)
+    return system_failure(errno, "cannot make a pipe for", place.guest_program);
+  Descriptor errors_read(pipe_fds[0]);
+  Descriptor errors_write(pipe_fds[1]);
+
+  SpawnActions spawn;
+  ::posix_spawn_file_actions_addopen(spawn.actions(), 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(spawn.actions(), 1, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_adddup2(spawn.actions(), errors_write.get(), 2);
+  ::posix_spawn_file_actions_addfchdir_np(spawn.actions(), folder.get());
+  ::posix_spawn_file_actions_addclosefrom_np(spawn.actions(), 3);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(spawn.attributes(), &signals);
+  ::sigfillset(&signals);
+  ::posix_spawnattr_setsigdefault(spawn.attributes(), &signals);
+  ::posix_spawnattr_setflags(spawn.attributes(),
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+
+  std::vector<std::string> words = {
+      place.guest_program,
+      "serve",
+      "--daemon",
+      "--socket",
+      kSocket,
+      "--root",
+      place.working_directory.empty() ? place.folder() : place.working_directory};
+  std::vector<char*> argv;
+  for (auto& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  char* environment[] = {nullptr};
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, place.guest_program.c_str(), spawn.actions(),
+                                  spawn.attributes(), argv.data(), environment);
+  if (error != 0) return system_failure(error, "cannot run", place.guest_program);
+  errors_write = Descriptor();
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  started = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (started || (WIFEXITED(status) && WEXITSTATUS(status) == kExitTaken)) return std::nullopt;
+  const std::string text = read_available(errors_read.get());
+  return Failure{SF_INTERNAL,
+                 "local.guest_failed",
+                 "the session's guest did not start: " + text,
+                 place.guest_program,
+                 0,
+                 false};
+}
+
+// Makes the folders that are missing and opens the guest's. Empty out: not there, and not to be
+// made.
+std::optional<Failure> open_folders(const SessionPlace& place, bool create,
+                                    Descriptor& guest_folder, bool& created) {
+  Descriptor root;
+  if (create) {
+    if (auto failure = open_root(place.root, root)) return failure;
+  } else {
+    root = Descriptor(::open(place.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root)
+      return errno == ENOENT ? std::nullopt
+                             : std::optional(system_failure(errno, "cannot open", place.root));
+  }
+  const std::string name = encode_id(place.session_id);
+  OpenedFolder session;
+  if (create) {
+    if (auto failure = open_child(root.get(), name, place.folder(), true, session)) return failure;
+    created = session.created;
+  }
+  OpenedFolder guests;
+  const std::string guests_path = place.root + "/" + kGuestFolder;
+  if (auto failure = open_child(root.get(), kGuestFolder, guests_path, create, guests))
+    return !create && failure->error_number == ENOENT ? std::nullopt : failure;
+  OpenedFolder own;
+  if (auto failure = open_child(guests.fd.get(), name, guests_path + "/" + name, create, own))
+    return !create && failure->error_number == ENOENT ? std::nullopt : failure;
+  guest_folder = std::move(own.fd);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Failure> connect_guest(const SessionPlace& place, bool start, GuestConnection& out) {
+  Descriptor folder;
+  if (auto failure = open_folders(place, start, folder, out.folder_created)) return failure;
+  if (!folder) return std::nullopt;
+  out.socket = connect_socket(folder);
+  if (out.socket || !start) return std::nullopt;
+
+  // The guest itself makes sure that there is one: of two that start, one finds the folder taken.
+  for (int tries = 0; tries < kConnectTries; ++tries) {
+    if (!out.guest_started) {
+      if (auto failure = start_guest(place, folder, out.guest_started)) return failure;
+    }
+    out.socket = connect_socket(folder);
+    if (out.socket) return std::nullopt;
+    std::this_thread::sleep_for(kConnectPause);
+  }
+  return system_failure(ETIMEDOUT, "cannot connect to the guest of", place.folder());
+}
+
+std::optional<Failure> remove_guest(const SessionPlace& place) {
+  Descriptor root(::open((place.root + "/" + kGuestFolder).c_str(),
+                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!root) {
+    if (errno == ENOENT) return std::nullopt;
+    return system_failure(errno, "cannot open", place.root + "/" + kGuestFolder);
+  }
+  return remove_guest_folder(root.get(), encode_id(place.session_id));
+}
+
+bool folder_exists(const SessionPlace& place) {
+  struct stat st {};
+  const auto& path = place.working_directory.empty() ? place.folder() : place.working_directory;
+  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+}  // namespace sandforge::local

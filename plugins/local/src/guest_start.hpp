@@ -1,0 +1,35 @@
+// Finding or starting the guest of a session. Blocking: for pool threads.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "paths.hpp"
+
+namespace sandforge::local {
+
+struct SessionPlace {
+  std::string root;               // absolute
+  std::string session_id;         // as the host knows it
+  std::string working_directory;  // absolute; empty: the session's folder
+  std::string guest_program;      // absolute
+  std::string folder() const { return root + "/" + encode_id(session_id); }
+};
+
+struct GuestConnection {
+  Descriptor socket;            // empty: no guest runs, and none was to be started
+  bool folder_created = false;  // the session's folder is new
+  bool guest_started = false;   // this call started the guest
+};
+
+// With start: makes the folders, connects to the guest, and starts it where none answers. Hosts
+// that do so at the same time get the same guest. Without: looks only.
+std::optional<Failure> connect_guest(const SessionPlace& place, bool start, GuestConnection& out);
+
+// Removes what the guest left, after its end. The session's folder stays.
+std::optional<Failure> remove_guest(const SessionPlace& place);
+
+// Whether the session's folder is there.
+bool folder_exists(const SessionPlace& place);
+
+}  // namespace sandforge::local

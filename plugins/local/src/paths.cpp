@@ -1,0 +1,132 @@
+#include "paths.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "sandforge/support/hash.hpp"
+
+namespace sandforge::local {
+namespace {
+
+constexpr std::size_t kMaxPlain = 128;
+constexpr std::size_t kMaxEncoded = 200;
+
+bool alphanumeric(char c) noexcept {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+bool safe(std::string_view id) noexcept {
+  if (id.empty() || id.size() > kMaxPlain) return false;
+  if (!alphanumeric(id.front()) && id.front() != '_') return false;
+  for (const char c : id)
+    if (!alphanumeric(c) && c != '.' && c != '_' && c != '-') return false;
+  return true;
+}
+
+constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+}  // namespace
+
+std::string encode_id(std::string_view id) {
+  if (safe(id)) return std::string(id);
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  for (std::size_t i = 0; i < id.size(); ++i) {
+    const char c = id[i];
+    if (alphanumeric(c) || c == '_' || (i > 0 && (c == '.' || c == '-'))) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += '%';
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+  }
+  if (out.empty() || out.size() > kMaxEncoded || id.size() > kMaxPlain)
+    return "%h" + sha256_hex(id);
+  return out;
+}
+
+std::string expand_home(std::string_view path, std::string_view home) {
+  if (path == "~") return std::string(home);
+  if (path.substr(0, 2) == "~/") return std::string(home) + std::string(path.substr(1));
+  return std::string(path);
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::optional<Failure> open_root(const std::string& root, Descriptor& out) {
+  if (root.empty() || root.front() != '/')
+    return Failure{SF_INVALID, "local.root", "the root must be an absolute path", root, 0, false};
+  for (std::size_t end = root.find('/', 1);; end = root.find('/', end + 1)) {
+    const std::string part = root.substr(0, end);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
+      return system_failure(errno, "cannot create", part);
+    if (end == std::string::npos) break;
+  }
+  // The root itself may be a symlink: the operator chose it.
+  out = Descriptor(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out) return system_failure(errno, "cannot open", root);
+  return std::nullopt;
+}
+
+std::optional<Failure> open_child(int parent, const std::string& name,
+                                  const std::string& shown_path, bool create, OpenedFolder& out) {
+  bool created = false;
+  if (create) {
+    if (::mkdirat(parent, name.c_str(), 0700) == 0) {
+      created = true;
+    } else if (errno != EEXIST) {
+      return system_failure(errno, "cannot create", shown_path);
+    }
+  }
+  Descriptor fd(::openat(parent, name.c_str(), kFolder));
+  if (!fd) return system_failure(errno, "cannot open", shown_path);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return system_failure(errno, "cannot look at", shown_path);
+  if (st.st_uid != ::geteuid())
+    return Failure{
+        SF_FORBIDDEN, "local.owner", shown_path + " belongs to another user", shown_path, 0, false};
+  out.fd = std::move(fd);
+  out.created = created;
+  return std::nullopt;
+}
+
+std::optional<Failure> remove_guest_folder(int parent, const std::string& name) {
+  const int fd = ::openat(parent, name.c_str(), kFolder);
+  if (fd < 0)
+    return errno == ENOENT ? std::nullopt
+                           : std::optional(system_failure(errno, "cannot open", name));
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
+  if (!dir) {
+    const int error = errno;
+    ::close(fd);
+    return system_failure(error, "cannot read", name);
+  }
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view file = entry->d_name;
+    if (file == "." || file == "..") continue;
+    if (::unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT)
+      return system_failure(errno, "cannot remove", name + "/" + entry->d_name);
+  }
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    return system_failure(errno, "cannot remove", name);
+  return std::nullopt;
+}
+
+}  // namespace sandforge::local

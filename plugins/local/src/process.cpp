@@ -1,0 +1,324 @@
+#include "process.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace sandforge::local {
+namespace {
+
+constexpr std::uint64_t kUnheldGrant = 1U << 30;  // output of a process that nobody reads
+constexpr std::uint64_t kCancelGraceMs = 2000;
+
+}  // namespace
+
+Failure from_guest(const guest::ErrorInfo& error) {
+  Failure failure;
+  failure.message = error.message;
+  failure.error_number = error.error_number;
+  switch (error.code) {
+    case guest::ErrorCode::invalid:
+      failure.code = SF_INVALID;
+      failure.reason = "command.invalid";
+      break;
+    case guest::ErrorCode::not_found:
+      failure.code = SF_NOT_FOUND;
+      failure.reason = "process.not_found";
+      break;
+    case guest::ErrorCode::not_permitted:
+      failure.code = SF_FORBIDDEN;
+      failure.reason = "command.not_permitted";
+      break;
+    case guest::ErrorCode::not_executable:
+      failure.code = SF_INVALID;
+      failure.reason = "command.not_executable";
+      break;
+    case guest::ErrorCode::no_command:
+      failure.code = SF_NOT_FOUND;
+      failure.reason = "command.not_found";
+      break;
+    case guest::ErrorCode::no_directory:
+      failure.code = SF_INVALID;
+      failure.reason = "command.no_directory";
+      break;
+    case guest::ErrorCode::too_large:
+      failure.code = SF_INVALID;
+      failure.reason = "command.too_large";
+      break;
+    case guest::ErrorCode::limit:
+      failure.code = SF_NO_SPACE;
+      failure.reason = "command.limit";
+      break;
+    case guest::ErrorCode::conflict:
+      failure.code = SF_ALREADY_EXISTS;
+      failure.reason = "command.already_ran";
+      failure.may_have_started = true;
+      break;
+    case guest::ErrorCode::unsupported:
+      failure.code = SF_UNSUPPORTED;
+      failure.reason = "command.unsupported";
+      break;
+    case guest::ErrorCode::stopping:
+      failure.code = SF_CONFLICT;
+      failure.reason = "local.stopping";
+      break;
+    case guest::ErrorCode::internal:
+      failure.code = SF_INTERNAL;
+      failure.reason = "guest.internal";
+      break;
+  }
+  return failure;
+}
+
+const sf_stream_vtbl LocalProcess::kStream = {
+    sizeof(sf_stream_vtbl),
+    [](sf_stream* self, uint64_t bytes) noexcept {
+      auto& process = of(self);
+      process.on_lane([keep = process.shared_from_this(), bytes] { keep->grant(bytes); });
+    },
+    [](sf_stream* self, sf_bytes data, uint32_t, size_t* accepted,
+       const sf_error_sink* err) noexcept {
+      return fenced(err, [&] { return of(self).write(view(data), accepted, err); });
+    },
+    [](sf_stream* self, const sf_error_sink* err) noexcept {
+      return fenced(err, [&] { return of(self).shutdown(err); });
+    },
+    [](sf_stream* self) noexcept {
+      auto& process = of(self);
+      process.on_lane([keep = process.shared_from_this()] { keep->cancel(); });
+    },
+    [](sf_stream*) noexcept {},
+};
+
+const sf_process_vtbl LocalProcess::kProcess = {
+    sizeof(sf_process_vtbl),
+    [](sf_process* self) noexcept { return &of(self).stream_.base; },
+    [](sf_process* self, int32_t number, uint32_t scope, sf_completion done, sf_op** op,
+       const sf_error_sink* err) noexcept {
+      return fenced(err, [&] {
+        const auto status = of(self).signal(number, scope == SF_SIGNAL_TREE, done, err);
+        if (status == SF_OK && op != nullptr) *op = no_op();
+        return status;
+      });
+    },
+    [](sf_process* self) noexcept {
+      auto& process = of(self);
+      process.on_lane([keep = process.shared_from_this()] { keep->drop_handle(); });
+    },
+};
+
+LocalProcess::LocalProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
+                           const sf_process_events& events, std::function<bool()> missing_root)
+    : link_(std::move(link)),
+      io_(io),
+      events_(events),
+      missing_root_(std::move(missing_root)),
+      process_{{&kProcess}, this},
+      stream_{{&kStream}, this} {}
+
+sf_process* LocalProcess::handle() {
+  self_ = shared_from_this();
+  return &process_.base;
+}
+
+void LocalProcess::on_lane(std::function<void()> work) {
+  if (link_->lane().current()) {
+    work();
+  } else {
+    post(link_->lane().get(), std::move(work));
+  }
+}
+
+void LocalProcess::grant(std::uint64_t bytes) {
+  if (ended_) return;
+  constexpr std::uint64_t kCap = std::uint64_t{1} << 62;
+  ungranted_ = std::min(kCap, ungranted_ + std::min(bytes, kCap));
+  // Grants of one batch of output travel together.
+  if (!link_->busy()) return pass_on_credit();
+  if (credit_queued_) return;
+  credit_queued_ = true;
+  link_->after_event([keep = shared_from_this()] { keep->pass_on_credit(); });
+}
+
+void LocalProcess::pass_on_credit() {
+  credit_queued_ = false;
+  if (ended_ || ungranted_ == 0) return;
+  link_->client().grant(channel_, ungranted_);
+  ungranted_ = 0;
+  link_->flush();
+}
+
+sf_status LocalProcess::no_input(const sf_error_sink* err) const {
+  return report(
+      err, Failure{SF_CONFLICT, "process.no_stdin", "the process takes no input", {}, 0, false});
+}
+
+sf_status LocalProcess::write(std::string_view bytes, std::size_t* accepted,
+                              const sf_error_sink* err) {
+  if (ended_ || !input_open_) return no_input(err);
+  const auto taken = link_->client().write_stdin(channel_, bytes);
+  if (!taken) {
+    // Before the start nothing is known about its input: room comes with on_stdin_credit.
+    if (!started_) {
+      *accepted = 0;
+      return SF_OK;
+    }
+    return no_input(err);
+  }
+  *accepted = *taken;
+  link_->flush();
+  return SF_OK;
+}
+
+sf_status LocalProcess::shutdown(const sf_error_sink*) {
+  if (ended_ || !input_open_) return SF_OK;
+  input_open_ = false;
+  link_->client().close_stdin(channel_);
+  link_->flush();
+  return SF_OK;
+}
+
+void LocalProcess::cancel() {
+  if (ended_ || cancelled_) return;
+  cancelled_ = true;
+  const sf_completion nobody{nullptr, [](void*, const sf_error*) noexcept {}};
+  const auto channel = channel_;
+  link_->request(
+      [channel](guest::GuestClient& client) {
+        return client.kill(guest::Target(channel), kCancelGraceMs);
+      },
+      std::make_shared<CompletionListener>(nobody, false));
+  // What comes from now on is dropped and counted: the guest must not wait for credit.
+  grant(kUnheldGrant);
+}
+
+sf_status LocalProcess::signal(int number, bool tree, sf_completion done,
+                               const sf_error_sink* err) {
+  if (ended_ || !link_->up())
+    return report(err, Failure{SF_GONE, "process.ended", "the process has ended", {}, 0, false});
+  const auto channel = channel_;
+  auto listener = std::make_shared<CompletionListener>(done, true);
+  if (tree && number == SIGKILL) {
+    link_->request(
+        [channel](guest::GuestClient& client) { return client.kill(guest::Target(channel), 0); },
+        std::move(listener));
+  } else {
+    const auto scope = tree ? guest::SignalScope::tree : guest::SignalScope::leader;
+    link_->request(
+        [=](guest::GuestClient& client) {
+          return client.signal(guest::Target(channel), number, scope);
+        },
+        std::move(listener));
+  }
+  return SF_OK;
+}
+
+void LocalProcess::drop_handle() {
+  unheld_ = true;
+  if (!ended_) grant(kUnheldGrant);
+  self_.reset();
+}
+
+void LocalProcess::on_started(const guest::Started& started) {
+  started_ = true;
+  if (!SF_HAS_FN(&events_, on_started)) return;
+  const std::string id = std::to_string(static_cast<std::uint64_t>(started.process));
+  sf_process_started out{};
+  out.struct_size = sizeof out;
+  out.id = as_str(id);
+  out.pid = started.pid;
+  events_.on_started(events_.ctx, &out);
+}
+
+void LocalProcess::on_output(guest::StreamId stream, std::string_view bytes) {
+  if (cancelled_ || unheld_) {
+    dropped_ += bytes.size();
+    grant(bytes.size());
+    return;
+  }
+  delivered_ += bytes.size();
+  io_.on_data(io_.ctx, stream == guest::StreamId::out ? SF_CHANNEL_STDOUT : SF_CHANNEL_STDERR, 0,
+              as_bytes(bytes));
+}
+
+void LocalProcess::on_stdin_credit() {
+  if (SF_HAS_FN(&io_, on_writable)) io_.on_writable(io_.ctx);
+}
+
+void LocalProcess::on_exited(const guest::Exit& exit) {
+  input_open_ = false;
+  if (!SF_HAS_FN(&events_, on_exit)) return;
+  sf_exit out{};
+  out.struct_size = sizeof out;
+  out.code = exit.code.value_or(0);
+  out.signal = exit.signal.value_or(0);
+  if (exit.out_of_memory) {
+    out.outcome = SF_EXIT_OUT_OF_MEMORY;
+  } else if (exit.timed_out) {
+    out.outcome = SF_EXIT_TIMED_OUT;
+  } else if (cancelled_ && exit.killed) {
+    out.outcome = SF_EXIT_CANCELLED;
+  } else {
+    out.outcome = exit.signal ? SF_EXIT_SIGNALED : SF_EXIT_EXITED;
+  }
+  if (exit.killed && exit.signal) out.flags |= SF_EXIT_KILLED;
+  events_.on_exit(events_.ctx, &out);
+}
+
+void LocalProcess::on_end(const guest::End& end) {
+  dropped_ += end.dropped.out + end.dropped.err;
+  finish(nullptr);
+}
+
+void LocalProcess::on_error(const guest::ErrorInfo& error) {
+  Failure failure = from_guest(error);
+  if (failure.reason == "command.no_directory" && missing_root_())
+    failure =
+        Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false};
+  finish(&failure);
+}
+
+void LocalProcess::on_lost(bool may_have_started) {
+  const Failure failure{SF_TRANSPORT_LOST,
+                        "local.guest_lost",
+                        "the connection to the session's guest was lost",
+                        {},
+                        0,
+                        may_have_started};
+  finish(&failure);
+}
+
+void LocalProcess::finish(const Failure* failure) {
+  ended_ = true;
+  input_open_ = false;
+  sf_stream_end end{};
+  end.struct_size = sizeof end;
+  end.delivered = delivered_;
+  end.dropped = dropped_;
+  if (failure == nullptr) return io_.done(io_.ctx, nullptr, &end);
+  with_error(*failure, [&](const sf_error* error) { io_.done(io_.ctx, error, &end); });
+}
+
+void CompletionListener::on_done(std::uint64_t value) {
+  if (value == 0 && ended_is_gone_) {
+    const Failure gone{SF_GONE, "process.ended", "the process has ended", {}, 0, false};
+    return complete(done_, &gone);
+  }
+  complete(done_, nullptr);
+}
+
+void CompletionListener::on_error(const guest::ErrorInfo& error) {
+  const Failure failure = from_guest(error);
+  complete(done_, &failure);
+}
+
+void CompletionListener::on_lost(bool may_have_started) {
+  const Failure failure{SF_TRANSPORT_LOST,
+                        "local.guest_lost",
+                        "the connection to the session's guest was lost",
+                        {},
+                        0,
+                        may_have_started};
+  complete(done_, &failure);
+}
+
+}  // namespace sandforge::local

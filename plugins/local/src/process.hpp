@@ -1,0 +1,104 @@
+// One process of a sandbox, as the host holds it.
+#pragma once
+
+#include <memory>
+
+#include "guest_link.hpp"
+#include "sandforge/abi.h"
+
+namespace sandforge::local {
+
+// Lives as long as the host's handle or the guest's channel, whichever is longer.
+class LocalProcess final : public ChannelListener,
+                           public std::enable_shared_from_this<LocalProcess> {
+ private:
+  struct ProcessObject {
+    sf_process base;
+    LocalProcess* owner;
+  };
+
+ public:
+  // io and events are copied. `missing_root` tells at an error whether the sandbox itself is gone.
+  LocalProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
+               const sf_process_events& events, std::function<bool()> missing_root);
+
+  // The handle for the host, valid until its release.
+  sf_process* handle();
+  // Before listen.
+  void bind(guest::ChannelId channel) noexcept { channel_ = channel; }
+  static LocalProcess& of(sf_process* self) noexcept {
+    return *reinterpret_cast<ProcessObject*>(self)->owner;
+  }
+  const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
+  guest::ChannelId channel() const noexcept { return channel_; }
+  bool ended() const noexcept { return ended_; }
+
+ private:
+  struct StreamObject {
+    sf_stream base;
+    LocalProcess* owner;
+  };
+  static const sf_process_vtbl kProcess;
+  static const sf_stream_vtbl kStream;
+  static LocalProcess& of(sf_stream* self) noexcept {
+    return *reinterpret_cast<StreamObject*>(self)->owner;
+  }
+
+  void grant(std::uint64_t bytes);
+  void pass_on_credit();
+  sf_status write(std::string_view bytes, std::size_t* accepted, const sf_error_sink* err);
+  sf_status shutdown(const sf_error_sink* err);
+  void cancel();
+  sf_status signal(int number, bool tree, sf_completion done, const sf_error_sink* err);
+  void drop_handle();
+  void on_lane(std::function<void()> work);
+  void finish(const Failure* failure);
+  sf_status no_input(const sf_error_sink* err) const;
+
+  void on_started(const guest::Started&) override;
+  void on_output(guest::StreamId, std::string_view) override;
+  void on_gap(std::uint64_t bytes) override { dropped_ += bytes; }
+  void on_stdin_credit() override;
+  void on_stdin_closed() override { input_open_ = false; }
+  void on_exited(const guest::Exit&) override;
+  void on_end(const guest::End&) override;
+  void on_error(const guest::ErrorInfo&) override;
+  void on_lost(bool) override;
+
+  std::shared_ptr<GuestLink> link_;
+  sf_stream_events io_;
+  sf_process_events events_;
+  std::function<bool()> missing_root_;
+  ProcessObject process_;
+  StreamObject stream_;
+  std::shared_ptr<LocalProcess> self_;  // while the host holds the handle
+  guest::ChannelId channel_{};
+  std::uint64_t delivered_ = 0;
+  std::uint64_t dropped_ = 0;
+  std::uint64_t ungranted_ = 0;  // granted by the host, not yet passed on
+  bool credit_queued_ = false;
+  bool started_ = false;
+  bool input_open_ = true;
+  bool cancelled_ = false;
+  bool unheld_ = false;  // the host dropped its handle: nobody grants any more
+  bool ended_ = false;
+};
+
+// The failure that an answer of the guest stands for.
+Failure from_guest(const guest::ErrorInfo& error);
+
+// A request whose only answer is an end.
+class CompletionListener : public ChannelListener {
+ public:
+  CompletionListener(sf_completion done, bool ended_is_gone)
+      : done_(done), ended_is_gone_(ended_is_gone) {}
+  void on_done(std::uint64_t value) override;
+  void on_error(const guest::ErrorInfo& error) override;
+  void on_lost(bool may_have_started) override;
+
+ private:
+  sf_completion done_;
+  bool ended_is_gone_;
+};
+
+}  // namespace sandforge::local

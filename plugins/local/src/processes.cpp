@@ -1,0 +1,191 @@
+#include "processes.hpp"
+
+#include <charconv>
+#include <csignal>
+#include <vector>
+
+#include "process.hpp"
+#include "sandbox_object.hpp"
+
+namespace sandforge::local {
+namespace {
+
+std::optional<guest::ProcessId> parse_id(sf_str id) noexcept {
+  const auto text = view(id);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number == 0) return std::nullopt;
+  return guest::ProcessId{number};
+}
+
+Failure unknown_process(sf_str id) {
+  return Failure{SF_NOT_FOUND, "process.not_found", "no process " + std::string(view(id)), {}, 0,
+                 false};
+}
+
+sf_exit to_exit(const guest::Exit& exit) noexcept {
+  sf_exit out{};
+  out.struct_size = sizeof out;
+  out.outcome = exit.timed_out ? SF_EXIT_TIMED_OUT
+                : exit.signal  ? SF_EXIT_SIGNALED
+                               : SF_EXIT_EXITED;
+  if (exit.out_of_memory) out.outcome = SF_EXIT_OUT_OF_MEMORY;
+  out.code = exit.code.value_or(0);
+  out.signal = exit.signal.value_or(0);
+  return out;
+}
+
+class ListListener final : public ChannelListener {
+ public:
+  explicit ListListener(sf_process_list_completion done) : done_(done) {}
+
+  void on_list(const guest::ListReply& reply) override {
+    const auto count = reply.processes.size();
+    std::vector<std::string> ids(count);
+    std::vector<sf_exit> exits(count);
+    std::vector<sf_process_info> infos(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& from = reply.processes[i];
+      auto& to = infos[i];
+      ids[i] = std::to_string(static_cast<std::uint64_t>(from.process));
+      to = sf_process_info{};
+      to.struct_size = sizeof to;
+      to.id = as_str(ids[i]);
+      to.pid = from.pid;
+      to.command = as_bytes(from.command);
+      to.tag = as_str(from.tag);
+      to.running = from.state == guest::ProcessState::running ? 1 : 0;
+      to.flags =
+          (from.detached ? SF_PROCESS_DETACHED : 0) | (from.background ? SF_PROCESS_STRAY : 0);
+      if (from.exit) {
+        exits[i] = to_exit(*from.exit);
+        to.exit = &exits[i];
+      }
+      to.first = {from.log_begin.out, from.log_begin.err};
+      to.next = {from.log_end.out, from.log_end.err};
+    }
+    done_.done(done_.ctx, nullptr, infos.data(), count, sizeof(sf_process_info));
+  }
+  void on_error(const guest::ErrorInfo& error) override { fail(from_guest(error)); }
+  void on_lost(bool) override {
+    fail(Failure{SF_TRANSPORT_LOST,
+                 "local.guest_lost",
+                 "the connection to the session's guest was lost",
+                 {},
+                 0,
+                 false});
+  }
+
+ private:
+  void fail(const Failure& failure) {
+    with_error(failure,
+               [&](const sf_error* error) { done_.done(done_.ctx, error, nullptr, 0, 0); });
+  }
+  sf_process_list_completion done_;
+};
+
+void list(SandboxObject& sandbox, sf_process_list_completion done) {
+  sandbox.with_link(
+      false, [done](const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+        if (failure != nullptr)
+          return with_error(
+              *failure, [&](const sf_error* error) { done.done(done.ctx, error, nullptr, 0, 0); });
+        if (link == nullptr)
+          return done.done(done.ctx, nullptr, nullptr, 0, sizeof(sf_process_info));
+        link->request([](guest::GuestClient& client) { return client.list(); },
+                      std::make_shared<ListListener>(done));
+      });
+}
+
+// A request about one process whose answer is an end.
+void about(SandboxObject& sandbox, sf_str id, sf_completion done,
+           std::function<guest::ChannelId(guest::GuestClient&, guest::ProcessId)> make,
+           bool ended_is_gone) {
+  const auto process = parse_id(id);
+  const Failure unknown = unknown_process(id);
+  sandbox.with_link(
+      false, [=](const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+        if (failure == nullptr && (link == nullptr || !process)) failure = &unknown;
+        if (failure != nullptr) return complete(done, failure);
+        link->request([&](guest::GuestClient& client) { return make(client, *process); },
+                      std::make_shared<CompletionListener>(done, ended_is_gone));
+      });
+}
+
+sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t window,
+                 const sf_stream_events& io, const sf_process_events& events, sf_process** process,
+                 const sf_error_sink* err) {
+  const auto& link = sandbox.link();
+  const auto number = parse_id(id);
+  if (!link || !link->up())
+    return report(
+        err,
+        Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false});
+  if (!number) return report(err, unknown_process(id));
+  guest::AttachRequest request;
+  request.process = *number;
+  request.from = guest::Cursor(from.out, from.err);
+  request.window = window;
+  auto object = std::make_shared<LocalProcess>(link, io, events, [] { return false; });
+  const auto channel = link->client().attach(request);
+  object->bind(channel);
+  link->listen(channel, object);
+  *process = object->handle();
+  link->flush();
+  return SF_OK;
+}
+
+}  // namespace
+
+const sf_processes_ext* processes_extension() noexcept {
+  static const sf_processes_ext ext = {
+      sizeof(sf_processes_ext),
+      [](sf_sandbox* self, sf_process_list_completion done, sf_op** op,
+         const sf_error_sink* err) noexcept {
+        return fenced(err, [&] {
+          list(SandboxObject::of(self), done);
+          if (op != nullptr) *op = no_op();
+          return sf_status{SF_OK};
+        });
+      },
+      [](sf_sandbox* self, sf_str id, sf_cursor from, uint64_t window, const sf_stream_events* io,
+         const sf_process_events* events, sf_process** process, const sf_error_sink* err) noexcept {
+        return fenced(err, [&] {
+          return attach(SandboxObject::of(self), id, from, window, *io, *events, process, err);
+        });
+      },
+      [](sf_sandbox* self, sf_str id, int32_t number, uint32_t scope, sf_completion done,
+         sf_op** op, const sf_error_sink* err) noexcept {
+        return fenced(err, [&] {
+          const bool kill_tree = scope == SF_SIGNAL_TREE && number == SIGKILL;
+          about(
+              SandboxObject::of(self), id, done,
+              [=](guest::GuestClient& client, guest::ProcessId process) {
+                if (kill_tree) return client.kill(guest::Target(process), 0);
+                return client.signal(guest::Target(process), number,
+                                     scope == SF_SIGNAL_TREE ? guest::SignalScope::tree
+                                                             : guest::SignalScope::leader);
+              },
+              true);
+          if (op != nullptr) *op = no_op();
+          return sf_status{SF_OK};
+        });
+      },
+      [](sf_sandbox* self, sf_str id, sf_completion done, sf_op** op,
+         const sf_error_sink* err) noexcept {
+        return fenced(err, [&] {
+          about(
+              SandboxObject::of(self), id, done,
+              [](guest::GuestClient& client, guest::ProcessId process) {
+                return client.release(guest::Target(process));
+              },
+              false);
+          if (op != nullptr) *op = no_op();
+          return sf_status{SF_OK};
+        });
+      },
+  };
+  return &ext;
+}
+
+}  // namespace sandforge::local

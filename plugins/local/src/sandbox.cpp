@@ -1,0 +1,264 @@
+#include "sandbox.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "process.hpp"
+#include "processes.hpp"
+#include "sandbox_object.hpp"
+
+namespace sandforge::local {
+namespace {
+
+// Work on a pool thread, then an answer on the lane.
+struct Blocking {
+  std::function<void()> work;
+  std::function<void(const Failure*)> done;
+};
+
+}  // namespace
+
+SandboxObject::SandboxObject(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
+                             sf_lane* lane)
+    : settings_(std::move(settings)),
+      place_(std::move(place)),
+      lane_(lane),
+      handle_{{&kSandbox}, this} {}
+
+void SandboxObject::run_blocking(std::function<void()> work,
+                                 std::function<void(const Failure*)> done) {
+  auto box = std::make_unique<Blocking>(Blocking{std::move(work), std::move(done)});
+  const sf_completion completion{
+      box.get(), [](void* ctx, const sf_error* error) noexcept {
+        const std::unique_ptr<Blocking> own(static_cast<Blocking*>(ctx));
+        if (error == nullptr) return own->done(nullptr);
+        const Failure failure{
+            error->code, "local.blocking", std::string(view(error->message)), {}, 0, false};
+        own->done(&failure);
+      }};
+  const auto work_fn = [](void* ctx) noexcept { static_cast<Blocking*>(ctx)->work(); };
+  Failure refused;
+  const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
+                             static_cast<Failure*>(ctx)->message =
+                                 std::string(view(error->message));
+                           }};
+  const sf_status status = settings_->executor->post_blocking(
+      settings_->host, lane_.get(), work_fn, box.get(), completion, nullptr, &sink);
+  if (status == SF_OK) {
+    static_cast<void>(box.release());
+    return;
+  }
+  refused.code = status;
+  post(lane_.get(), [done = std::move(box->done), refused] { done(&refused); });
+}
+
+void SandboxObject::with_link(bool start, LinkFn then) {
+  if (link_ && link_->up()) {
+    return post(lane_.get(), [link = link_, then = std::move(then)] { then(nullptr, link, {}); });
+  }
+  struct Found {
+    GuestConnection connection;
+    std::optional<Failure> failure;
+  };
+  auto found = std::make_shared<Found>();
+  run_blocking([place = place_, start,
+                found] { found->failure = connect_guest(place, start, found->connection); },
+               [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
+                 if (refused != nullptr) return then(refused, nullptr, {});
+                 if (found->failure) return then(&*found->failure, nullptr, {});
+                 self->adopt(std::move(found->connection), std::move(then));
+               });
+}
+
+void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
+  const LinkFacts facts{connection.folder_created, connection.guest_started};
+  if (!connection.socket) return then(nullptr, nullptr, facts);
+  auto link = std::make_shared<GuestLink>(settings_->host, settings_->executor, lane_);
+  Failure refused;
+  const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
+                             static_cast<Failure*>(ctx)->message =
+                                 std::string(view(error->message));
+                           }};
+  const auto ready = [self = shared_from_this(), weak = std::weak_ptr(link), facts,
+                      then](const Failure* failure) {
+    if (failure != nullptr) return then(failure, nullptr, facts);
+    self->link_ = weak.lock();
+    then(nullptr, self->link_, facts);
+  };
+  const int fd = connection.socket.get();
+  refused.code = link->open(fd, ready, &sink);
+  if (refused.code != SF_OK) return then(&refused, nullptr, facts);
+  connection.socket.release();
+}
+
+void SandboxObject::start(const sf_start_request& request, const sf_start_events& events) {
+  auto env = std::make_shared<guest::EnvSetRequest>();
+  const bool given = (request.flags & SF_START_ENV_GIVEN) != 0 || settings_->env.has_value();
+  const HostEnvironment host(settings_->host);
+  Environment base = given ? path_only(host) : default_environment(host);
+  if (settings_->env)
+    for (const auto& [name, value] : *settings_->env)
+      base.insert_or_assign(name, value);
+  for (std::size_t i = 0; i < request.env_count; ++i) {
+    const auto& entry = request.env[i];
+    const std::string name(view(entry.name));
+    if (entry.value.ptr == nullptr) {
+      base.erase(name);
+    } else {
+      base.insert_or_assign(name, std::string(view(entry.value)));
+    }
+  }
+  env->replace_all = true;
+  for (auto& [name, value] : base)
+    env->entries.emplace_back(name, value);
+
+  with_link(true, [self = shared_from_this(), env, given, events](
+                      const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                      LinkFacts facts) {
+    if (failure != nullptr)
+      return with_error(*failure,
+                        [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
+    // A guest that runs already keeps the environment that it was given, unless this host brings
+    // one.
+    if (!facts.guest_started && !given) return self->started(events, facts);
+    link->request([&](guest::GuestClient& client) { return client.env_set(*env); },
+                  std::make_shared<ReplyListener>([self, events, facts](const Failure* refused) {
+                    if (refused == nullptr) return self->started(events, facts);
+                    with_error(*refused, [&](const sf_error* error) {
+                      events.done(events.ctx, error, nullptr);
+                    });
+                  }));
+  });
+}
+
+void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
+  const std::string folder =
+      place_.working_directory.empty() ? place_.folder() : place_.working_directory;
+  sf_start_result result{};
+  result.struct_size = sizeof result;
+  result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
+  result.provenance = SF_PROVENANCE_NONE;
+  result.working_directory = as_str(folder);
+  result.template_retry_after_ms = SF_NONE;
+  events.done(events.ctx, nullptr, &result);
+}
+
+// Ends the guest and all that it runs; a session without a guest is stopped already.
+void SandboxObject::end_guest(std::function<void(const Failure*)> done) {
+  with_link(false, [self = shared_from_this(), done = std::move(done)](
+                       const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+    if (failure != nullptr || link == nullptr) return done(failure);
+    guest::StopAllRequest request;
+    request.exit = true;
+    link->request([&](guest::GuestClient& client) { return client.stop_all(request); },
+                  std::make_shared<ReplyListener>([self, link, done](const Failure* refused) {
+                    // The guest ends after its answer, so a lost connection says the same.
+                    if (refused != nullptr && refused->code == SF_TRANSPORT_LOST) refused = nullptr;
+                    self->link_.reset();
+                    link->close();
+                    done(refused);
+                  }));
+  });
+}
+
+void SandboxObject::stop(sf_completion done) {
+  end_guest([done](const Failure* failure) { complete(done, failure); });
+}
+
+void SandboxObject::destroy(sf_completion done) {
+  end_guest([self = shared_from_this(), done](const Failure* failure) {
+    if (failure != nullptr) return complete(done, failure);
+    auto result = std::make_shared<std::optional<Failure>>();
+    self->run_blocking([place = self->place_, result] { *result = remove_guest(place); },
+                       [result, done](const Failure* refused) {
+                         if (refused == nullptr && *result) refused = &**result;
+                         complete(done, refused);
+                       });
+  });
+}
+
+void SandboxObject::info(sf_info_completion done) {
+  with_link(false, [self = shared_from_this(), done](
+                       const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+    if (failure != nullptr)
+      return with_error(*failure,
+                        [&](const sf_error* error) { done.done(done.ctx, error, nullptr); });
+    json::Object metadata;
+    metadata.set("workingDirectory", self->place_.working_directory.empty()
+                                         ? self->place_.folder()
+                                         : self->place_.working_directory);
+    metadata.set("isolation", "none");
+    metadata.set("boundary", "none: commands run as the host's user");
+    const std::string text = json::write(metadata);
+    sf_sandbox_info out{};
+    out.struct_size = sizeof out;
+    out.state = link != nullptr               ? SF_STATE_RUNNING
+                : folder_exists(self->place_) ? SF_STATE_STOPPED
+                                              : SF_STATE_ABSENT;
+    out.memory_mb = out.memory_used_mb = out.disk_mb = out.disk_used_mb = out.cpu_millis = SF_NONE;
+    out.metadata = as_str(text);
+    done.done(done.ctx, nullptr, &out);
+  });
+}
+
+void SandboxObject::instructions(sf_text_completion done) {
+  const std::string folder =
+      place_.working_directory.empty() ? place_.folder() : place_.working_directory;
+  post(lane_.get(), [done, text = "Local command execution. Working directory: \"" + folder +
+                                  "\"."] { done.done(done.ctx, nullptr, as_str(text)); });
+}
+
+sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events& io,
+                               const sf_process_events& events, sf_process** process,
+                               const sf_error_sink* err) {
+  if (!link_ || !link_->up())
+    return report(
+        err,
+        Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false});
+  guest::SpawnRequest request;
+  request.request_id = std::string(view(command.request_id));
+  for (std::size_t i = 0; i < command.argc; ++i)
+    request.argv.emplace_back(view(command.argv[i]));
+  request.shell_text = std::string(view(command.shell));
+  for (std::size_t i = 0; i < command.env_count; ++i) {
+    const auto& entry = command.env[i];
+    request.env.emplace_back(
+        std::string(view(entry.name)),
+        entry.value.ptr == nullptr ? std::nullopt : std::optional(std::string(view(entry.value))));
+  }
+  request.cwd = std::string(view(command.cwd));
+  request.user = std::string(view(command.user));
+  request.stdin_mode =
+      command.stdin_mode == SF_STDIN_PIPE ? guest::StdinMode::pipe : guest::StdinMode::null;
+  if (command.tty != nullptr) {
+    guest::Tty tty;
+    tty.cols = static_cast<std::uint16_t>(std::min<std::uint32_t>(command.tty->cols, 0xffff));
+    tty.rows = static_cast<std::uint16_t>(std::min<std::uint32_t>(command.tty->rows, 0xffff));
+    tty.term = command.tty->term.len == 0 ? "xterm-256color" : std::string(view(command.tty->term));
+    request.tty = tty;
+  }
+  request.combined = command.output == SF_OUTPUT_COMBINED;
+  request.detach = (command.flags & SF_COMMAND_DETACH) != 0;
+  request.timeout_ms = command.timeout_ms;
+  request.grace_ms = command.grace_ms;
+  request.window = command.window;
+  request.tag = std::string(view(command.tag));
+
+  auto object = std::make_shared<LocalProcess>(link_, io, events,
+                                               [place = place_] { return !folder_exists(place); });
+  std::string why;
+  const auto channel = link_->client().spawn(request, &why);
+  if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
+  object->bind(*channel);
+  link_->listen(*channel, object);
+  *process = object->handle();
+  link_->flush();
+  return SF_OK;
+}
+
+sf_sandbox* make_sandbox(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
+                         sf_lane* lane) {
+  return std::make_shared<SandboxObject>(std::move(settings), std::move(place), lane)->handle();
+}
+
+}  // namespace sandforge::local

@@ -1,0 +1,27 @@
+// One session of the local provider.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "environment.hpp"
+#include "guest_link.hpp"
+#include "guest_start.hpp"
+#include "sandforge/abi.h"
+
+namespace sandforge::local {
+
+// What the provider's options and the host give to every session.
+struct ProviderSettings {
+  sf_host* host = nullptr;
+  const sf_executor_service* executor = nullptr;
+  std::string root;
+  std::string guest_program;
+  std::optional<Environment> env;  // option `env`
+};
+
+// The object behind an sf_sandbox. All of it on its lane; a pool thread only sees copies.
+sf_sandbox* make_sandbox(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
+                         sf_lane* lane);
+
+}  // namespace sandforge::local

@@ -1,0 +1,78 @@
+// The state of a session and its functions, behind the vtable in sandbox_vtable.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "sandbox.hpp"
+
+namespace sandforge::local {
+
+// What making a connection found out.
+struct LinkFacts {
+  bool folder_created = false;
+  bool guest_started = false;
+};
+
+// A failure, or a link, or neither: no guest runs.
+using LinkFn = std::function<void(const Failure*, const std::shared_ptr<GuestLink>&, LinkFacts)>;
+
+class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
+ public:
+  SandboxObject(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
+                sf_lane* lane);
+
+  sf_sandbox* handle() {
+    self_ = shared_from_this();
+    return &handle_.base;
+  }
+  static SandboxObject& of(sf_sandbox* self) noexcept {
+    return *reinterpret_cast<Handle*>(self)->owner;
+  }
+
+  void start(const sf_start_request& request, const sf_start_events& events);
+  void stop(sf_completion done);
+  void destroy(sf_completion done);
+  void info(sf_info_completion done);
+  void instructions(sf_text_completion done);
+  sf_status spawn(const sf_command& command, const sf_stream_events& io,
+                  const sf_process_events& events, sf_process** process, const sf_error_sink* err);
+  // The link that is up; else a connection to a guest that runs, started where asked for.
+  void with_link(bool start, LinkFn then);
+  void release() noexcept { self_.reset(); }
+  const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
+
+ private:
+  struct Handle {
+    sf_sandbox base;
+    SandboxObject* owner;
+  };
+  static const sf_sandbox_vtbl kSandbox;
+
+  void run_blocking(std::function<void()> work, std::function<void(const Failure*)> done);
+  void adopt(GuestConnection connection, LinkFn then);
+  void started(const sf_start_events& events, LinkFacts facts);
+  void end_guest(std::function<void(const Failure*)> done);
+
+  std::shared_ptr<const ProviderSettings> settings_;
+  SessionPlace place_;
+  LaneRef lane_;
+  Handle handle_;
+  std::shared_ptr<SandboxObject> self_;  // until the host's release
+  std::shared_ptr<GuestLink> link_;
+};
+
+// A request whose answer is an end, told to a function.
+class ReplyListener final : public ChannelListener {
+ public:
+  explicit ReplyListener(std::function<void(const Failure*)> done) : done_(std::move(done)) {}
+  void on_done(std::uint64_t) override { done_(nullptr); }
+  void on_error(const guest::ErrorInfo& error) override;
+  void on_lost(bool may_have_started) override;
+
+ private:
+  std::function<void(const Failure*)> done_;
+};
+
+}  // namespace sandforge::local

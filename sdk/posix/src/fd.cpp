@@ -1,0 +1,62 @@
+#include "sandforge/posix/fd.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+
+namespace sandforge::posix {
+
+void Fd::reset(int fd) noexcept {
+  // Linux has closed the descriptor even when close reports EINTR.
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+bool make_pipe(Pipe& pipe) noexcept {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  pipe.read.reset(ends[0]);
+  pipe.write.reset(ends[1]);
+  return true;
+}
+
+bool set_nonblocking(int fd, bool on) noexcept {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return false;
+  const int wanted = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  return wanted == flags || ::fcntl(fd, F_SETFL, wanted) == 0;
+}
+
+bool read_file(const char* path, std::string& out, std::size_t limit) {
+  return read_file_at(AT_FDCWD, path, out, limit);
+}
+
+bool read_file_at(int dir, const char* path, std::string& out, std::size_t limit) {
+  out.clear();
+  const Fd fd(::openat(dir, path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return false;
+  char chunk[4096];
+  while (out.size() < limit) {
+    const std::size_t want = limit - out.size() < sizeof chunk ? limit - out.size() : sizeof chunk;
+    const ssize_t n = ::read(fd.get(), chunk, want);
+    if (n == 0) break;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    out.append(chunk, static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool write_file_at(int dir, const char* path, const char* text) noexcept {
+  const Fd fd(::openat(dir, path, O_WRONLY | O_CLOEXEC));
+  if (!fd) return false;
+  const auto size = std::strlen(text);
+  ssize_t n;
+  do {
+    n = ::write(fd.get(), text, size);
+  } while (n < 0 && errno == EINTR);
+  return n == static_cast<ssize_t>(size);
+}
+
+}  // namespace sandforge::posix

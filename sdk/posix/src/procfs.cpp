@@ -1,0 +1,118 @@
+#include "sandforge/posix/procfs.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+namespace sandforge::posix {
+namespace {
+
+constexpr std::size_t kStatLimit = 4096;
+constexpr std::size_t kEnvironmentLimit = 8 * 1024 * 1024;
+
+template <class T>
+bool next_number(std::string_view& text, T& out) {
+  while (!text.empty() && text.front() == ' ')
+    text.remove_prefix(1);
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (result.ec != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(result.ptr - text.data()));
+  return true;
+}
+
+}  // namespace
+
+bool parse_stat(std::string_view text, ProcessStat& out) {
+  if (!next_number(text, out.pid)) return false;
+  const std::size_t close = text.rfind(')');
+  if (close == std::string_view::npos || text.size() < close + 4) return false;
+  out.state = text[close + 2];
+  text.remove_prefix(close + 3);
+  if (!next_number(text, out.parent) || !next_number(text, out.group) ||
+      !next_number(text, out.session))
+    return false;
+  // Fields 7 to 21 lie between the session and the start time (proc(5)).
+  std::int64_t skipped = 0;
+  for (int field = 7; field <= 21; ++field)
+    if (!next_number(text, skipped)) return false;
+  return next_number(text, out.start_time);
+}
+
+Procfs::Procfs() : dir_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (dir_ && ::faccessat(dir_.get(), "self/stat", R_OK, 0) != 0) dir_.reset();
+}
+
+bool Procfs::stat(pid_t pid, ProcessStat& out) const {
+  if (!dir_) return false;
+  char path[32];
+  std::snprintf(path, sizeof path, "%d/stat", static_cast<int>(pid));
+  std::string text;
+  return read_file_at(dir_.get(), path, text, kStatLimit) && parse_stat(text, out);
+}
+
+std::vector<ProcessStat> Procfs::processes() const {
+  std::vector<ProcessStat> out;
+  if (!dir_) return out;
+  const int copy = ::openat(dir_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* listing = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (!listing) {
+    if (copy >= 0) ::close(copy);
+    return out;
+  }
+  while (const dirent* entry = ::readdir(listing)) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    ProcessStat found;
+    if (stat(static_cast<pid_t>(std::atoi(entry->d_name)), found)) out.push_back(found);
+  }
+  ::closedir(listing);
+  return out;
+}
+
+bool Procfs::environment(pid_t pid, std::string_view name, std::string& value) const {
+  if (!dir_) return false;
+  char path[32];
+  std::snprintf(path, sizeof path, "%d/environ", static_cast<int>(pid));
+  std::string text;
+  if (!read_file_at(dir_.get(), path, text, kEnvironmentLimit)) return false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    const std::string_view entry = std::string_view(text).substr(at, end - at);
+    if (entry.size() > name.size() && entry.substr(0, name.size()) == name &&
+        entry[name.size()] == '=') {
+      value.assign(entry.substr(name.size() + 1));
+      return true;
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
+bool Procfs::own_children(std::vector<pid_t>& out) const {
+  out.clear();
+  if (!dir_) return false;
+  if (!children_) {
+    char path[48];
+    std::snprintf(path, sizeof path, "self/task/%d/children", static_cast<int>(::getpid()));
+    children_.reset(::openat(dir_.get(), path, O_RDONLY | O_CLOEXEC));
+    if (!children_) return false;
+  }
+  std::string text;
+  char chunk[16384];
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(children_.get(), chunk, sizeof chunk, at);
+    if (n < 0) return false;
+    if (n == 0) break;
+    text.append(chunk, static_cast<std::size_t>(n));
+    at += n;
+  }
+  std::string_view rest = text;
+  for (pid_t pid = 0; next_number(rest, pid);)
+    out.push_back(pid);
+  return true;
+}
+
+}  // namespace sandforge::posix

@@ -1,0 +1,131 @@
+#include "sandforge/posix/tree.hpp"
+
+#include <sys/prctl.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "sandforge/posix/system.hpp"
+
+namespace sandforge::posix {
+namespace {
+
+using Index = std::unordered_map<pid_t, const ProcessStat*>;
+
+Index index_of(const std::vector<ProcessStat>& processes) {
+  Index index;
+  index.reserve(processes.size());
+  for (const ProcessStat& p : processes)
+    index.emplace(p.pid, &p);
+  return index;
+}
+
+bool same(const std::vector<Member>& members, const ProcessStat& p) {
+  return std::any_of(members.begin(), members.end(), [&](const Member& m) {
+    return m.pid == p.pid && m.start_time == p.start_time;
+  });
+}
+
+// Answers for every process of one snapshot, each computed once.
+class Classifier {
+ public:
+  Classifier(const Procfs& proc, const Index& index, pid_t root, const TreeIdentity& tree,
+             const std::vector<pid_t>& foreign)
+      : proc_(proc),
+        index_(index),
+        root_(root),
+        tree_(tree),
+        foreign_(foreign.begin(), foreign.end()) {}
+
+  bool member(const ProcessStat& p) {
+    // Up to the root or to something already decided, then back down.
+    std::vector<const ProcessStat*> path;
+    bool above = false;
+    const ProcessStat* at = &p;
+    for (std::size_t depth = 0; at && at->pid != root_ && depth <= index_.size(); ++depth) {
+      const auto known = verdict_.find(at->pid);
+      if (known != verdict_.end()) {
+        above = known->second;
+        break;
+      }
+      path.push_back(at);
+      const auto parent = index_.find(at->parent);
+      at = parent == index_.end() ? nullptr : parent->second;
+      // Not below us: nothing that we started.
+      if (!at) {
+        for (const ProcessStat* one : path)
+          verdict_[one->pid] = false;
+        return false;
+      }
+    }
+    for (auto one = path.rbegin(); one != path.rend(); ++one) {
+      above = foreign_.count((*one)->pid) == 0 && (above || own(**one));
+      verdict_[(*one)->pid] = above;
+    }
+    return above;
+  }
+
+ private:
+  bool own(const ProcessStat& p) const {
+    if (tree_.leader_alive && p.pid == tree_.leader) return true;
+    if (tree_.leader > 0 && p.session == tree_.leader) return true;
+    if (same(tree_.known, p)) return true;
+    std::string value;
+    return p.state != 'Z' && !tree_.mark_name.empty() &&
+           proc_.environment(p.pid, tree_.mark_name, value) && value == tree_.mark_value;
+  }
+
+  const Procfs& proc_;
+  const Index& index_;
+  pid_t root_;
+  const TreeIdentity& tree_;
+  std::unordered_set<pid_t> foreign_;
+  std::unordered_map<pid_t, bool> verdict_;
+};
+
+}  // namespace
+
+bool become_subreaper() noexcept {
+  return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+std::vector<Member> find_members(const Procfs& proc, const std::vector<ProcessStat>& processes,
+                                 pid_t root, const TreeIdentity& tree,
+                                 const std::vector<pid_t>& foreign) {
+  const Index index = index_of(processes);
+  Classifier classifier(proc, index, root, tree, foreign);
+  std::vector<Member> out;
+  for (const ProcessStat& p : processes)
+    if (p.pid != root && classifier.member(p) && p.state != 'Z')
+      out.push_back({p.pid, p.start_time, p.parent});
+  return out;
+}
+
+std::vector<Member> find_descendants(const std::vector<ProcessStat>& processes, pid_t root) {
+  const Index index = index_of(processes);
+  std::vector<Member> out;
+  for (const ProcessStat& p : processes) {
+    if (p.pid == root || p.state == 'Z') continue;
+    const ProcessStat* at = &p;
+    for (std::size_t depth = 0; at && at->pid != root && depth <= index.size(); ++depth) {
+      const auto parent = index.find(at->parent);
+      at = parent == index.end() ? nullptr : parent->second;
+    }
+    if (at && at->pid == root) out.push_back({p.pid, p.start_time, p.parent});
+  }
+  return out;
+}
+
+bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept {
+  // The pidfd first, the check second: a pid that is checked first may change hands in between.
+  const Fd pidfd = open_pidfd(member.pid);
+  ProcessStat now;
+  if (proc && (!proc.stat(member.pid, now) || now.start_time != member.start_time)) return false;
+  if (pidfd && signal_pidfd(pidfd.get(), signal)) return true;
+  if (pidfd && !call_is_absent(errno)) return false;
+  return ::kill(member.pid, signal) == 0;
+}
+
+}  // namespace sandforge::posix

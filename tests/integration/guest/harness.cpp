@@ -1,0 +1,288 @@
+#include "harness.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "sandforge/posix/spawn.hpp"
+
+namespace guest_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace posix = sandforge::posix;
+
+constexpr std::uint64_t kWindow = 1024 * 1024;
+
+std::string next_id() {
+  static int serial = 0;
+  return "request-" + std::to_string(++serial);
+}
+
+int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
+  return ::remove(path);
+}
+
+}  // namespace
+
+TempFolder::TempFolder() {
+  const char* base = std::getenv("TMPDIR");
+  path_ = std::string(base ? base : "/tmp") + "/sandforge-guest-XXXXXX";
+  if (!::mkdtemp(path_.data())) throw std::runtime_error("mkdtemp failed");
+}
+
+TempFolder::~TempFolder() {
+  ::nftw(path_.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+std::string contents(const std::string& path) {
+  std::string out;
+  posix::read_file(path.c_str(), out, 1 << 20);
+  return out;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw std::runtime_error("cannot write " + path);
+}
+
+bool runs(const std::string& command_line) {
+  DIR* dir = ::opendir("/proc");
+  bool found = false;
+  while (const dirent* entry = ::readdir(dir)) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    std::string line = contents(std::string("/proc/") + entry->d_name + "/cmdline");
+    for (char& c : line)
+      if (c == '\0') c = ' ';
+    if (!line.empty() && line.back() == ' ') line.pop_back();
+    if (line == command_line) found = true;
+  }
+  ::closedir(dir);
+  return found;
+}
+
+int Seen::code() const {
+  if (!exit) return -1;
+  return exit->code ? *exit->code : 128 + exit->signal.value_or(0);
+}
+
+Host::Host(Fd socket, wire::ClientOptions options)
+    : client(*this, std::move(options)), socket_(std::move(socket)) {
+  posix::set_nonblocking(socket_.get(), true);
+}
+
+void Host::cut() {
+  socket_.reset();
+  client.lost("cut");
+}
+
+bool Host::step(std::chrono::milliseconds wait) {
+  if (!socket_) return false;
+  while (!client.output().empty()) {
+    const auto out = client.output();
+    const ssize_t n = ::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL);
+    if (n < 0) break;
+    client.consume(static_cast<std::size_t>(n));
+  }
+  const short events = static_cast<short>(client.output().empty() ? POLLIN : POLLIN | POLLOUT);
+  struct pollfd fd = {socket_.get(), events, 0};
+  if (::poll(&fd, 1, static_cast<int>(wait.count())) <= 0) return true;
+  if (!(fd.revents & (POLLIN | POLLHUP | POLLERR))) return true;
+  const auto buffer = client.receive_buffer();
+  const ssize_t n = ::recv(socket_.get(), buffer.data, buffer.size, 0);
+  if (n > 0) return client.received(static_cast<std::size_t>(n));
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  client.lost("end of stream");
+  socket_.reset();
+  return false;
+}
+
+bool Host::until(const std::function<bool()>& done, std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  while (!done()) {
+    if (Clock::now() >= end) return false;
+    if (!step(std::chrono::milliseconds(10)) && !done()) return false;
+  }
+  return true;
+}
+
+void Host::settle(std::chrono::milliseconds time) {
+  until([] { return false; }, time);
+}
+
+Seen& Host::wait(wire::ChannelId id, std::chrono::milliseconds limit) {
+  until([&] { return of(id).over(); }, limit);
+  return of(id);
+}
+
+wire::ChannelId Host::spawn(const wire::SpawnRequest& request) {
+  std::string why;
+  const auto id = client.spawn(request, &why);
+  if (!id) throw std::runtime_error("refused: " + why);
+  return *id;
+}
+
+Seen& Host::run(const wire::SpawnRequest& request) {
+  return wait(spawn(request));
+}
+
+void Host::on_started(wire::ChannelId id, const wire::Started& s) {
+  of(id).started = s;
+}
+
+void Host::on_output(wire::ChannelId id, wire::StreamId stream, std::uint64_t,
+                     std::string_view bytes) {
+  Seen& s = of(id);
+  ++s.chunks[static_cast<int>(stream)];
+  counted += bytes.size();
+  if (keep_output) {
+    (stream == wire::StreamId::out ? s.out : s.err).append(bytes);
+    s.mixed.append(bytes);
+  }
+  if (auto_grant) client.grant(id, bytes.size());
+  if (output_hook) output_hook(id, bytes);
+}
+
+void Host::on_gap(wire::ChannelId id, wire::StreamId stream, std::uint64_t, std::uint64_t size) {
+  of(id).gap[static_cast<int>(stream)] += size;
+}
+void Host::on_stdin_closed(wire::ChannelId id, int error) {
+  of(id).stdin_closed = error;
+}
+void Host::on_exited(wire::ChannelId id, const wire::Exit& e) {
+  of(id).exit = e;
+}
+void Host::on_end(wire::ChannelId id, const wire::End& e) {
+  of(id).end = e;
+}
+void Host::on_done(wire::ChannelId id, std::uint64_t value) {
+  of(id).done = value;
+}
+void Host::on_list(wire::ChannelId id, const wire::ListReply& r) {
+  of(id).list = r;
+}
+void Host::on_info(wire::ChannelId id, const wire::InfoReply& r) {
+  of(id).info = r;
+}
+void Host::on_environment(wire::ChannelId id, const wire::EnvReply& r) {
+  of(id).environment = r;
+}
+void Host::on_error(wire::ChannelId id, const wire::ErrorInfo& e) {
+  of(id).error = e;
+}
+void Host::on_lost(wire::ChannelId id, bool may_have_started) {
+  of(id).lost = may_have_started;
+}
+
+pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd) {
+  posix::SpawnSpec spec;
+  spec.argv = std::move(args);
+  spec.argv.insert(spec.argv.begin(), SANDFORGE_GUEST_PATH);
+  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
+    if (const char* value = std::getenv(name))
+      spec.environment.push_back(std::string(name) + "=" + value);
+  spec.stdin_fd = stdin_fd;
+  spec.stdout_fd = stdout_fd;
+  spec.stderr_fd = 2;
+  spec.death_signal = SIGKILL;
+  const posix::SpawnResult result = posix::spawn(spec);
+  if (result.pid < 0) throw std::runtime_error("cannot start the guest: " + result.path);
+  return result.pid;
+}
+
+std::optional<int> wait_program(pid_t pid, std::chrono::milliseconds wait) {
+  const auto end = Clock::now() + wait;
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended < 0 || Clock::now() >= end) return std::nullopt;
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+Guest::Guest(std::vector<std::string> options) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::runtime_error("socketpair failed");
+  const Fd theirs(ends[1]);
+  host_ = std::make_unique<Host>(Fd(ends[0]));
+  options.insert(options.begin(), {"serve", "--fd", "0"});
+  pid_ = start_program(std::move(options), theirs.get(), 2);
+}
+
+Guest Guest::listening(const std::string& socket, std::vector<std::string> options) {
+  Guest guest{Empty{}};
+  posix::Pipe ready;
+  if (!posix::make_pipe(ready)) throw std::runtime_error("pipe failed");
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  options.insert(options.begin(), {"serve", "--socket", socket, "--ready-fd", "1"});
+  guest.pid_ = start_program(std::move(options), null.get(), ready.write.get());
+  ready.write.reset();
+  char byte;
+  if (::read(ready.read.get(), &byte, 1) != 1)
+    throw std::runtime_error("the guest did not become ready");
+  return guest;
+}
+
+Guest::Guest(Guest&& other) noexcept
+    : host_(std::move(other.host_)), pid_(std::exchange(other.pid_, -1)), code_(other.code_) {}
+
+std::optional<int> Guest::exit_code(std::chrono::milliseconds wait) {
+  if (!code_) code_ = wait_program(pid_, wait);
+  return code_;
+}
+
+Guest::~Guest() {
+  if (pid_ < 0 || code_) return;
+  if (host_) host_->cut();
+  ::kill(pid_, SIGTERM);
+  if (exit_code()) return;
+  ::kill(pid_, SIGKILL);
+  exit_code();
+}
+
+Fd connect_socket(const std::string& path) {
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) throw std::runtime_error("path too long: " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (::connect(socket.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof address) != 0)
+    socket.reset();
+  return socket;
+}
+
+wire::SpawnRequest shell(const std::string& text) {
+  wire::SpawnRequest request;
+  request.request_id = next_id();
+  request.shell_text = text;
+  request.window = kWindow;
+  request.env.emplace_back("PATH", std::string("/usr/local/bin:/usr/bin:/bin"));
+  return request;
+}
+
+wire::SpawnRequest argv(std::vector<std::string> args) {
+  wire::SpawnRequest request = shell("x");
+  request.shell_text.clear();
+  request.argv = std::move(args);
+  return request;
+}
+
+}  // namespace guest_test

@@ -1,0 +1,145 @@
+// Starts the supervisor, talks to it through GuestClient, and keeps what each channel saw.
+#pragma once
+
+#include <sys/types.h>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sandforge/posix/fd.hpp"
+#include "sandforge/wire/guest/client.hpp"
+
+namespace guest_test {
+
+namespace wire = sandforge::wire::guest;
+using sandforge::posix::Fd;
+
+// Generous: the machines that run this may be slow and busy.
+inline constexpr std::chrono::seconds kPatience{60};
+
+// A folder of its own under TMPDIR, removed with all that is in it.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+bool exists(const std::string& path);
+std::string contents(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+// Whether a living process has this command line, its arguments joined by spaces.
+bool runs(const std::string& command_line);
+
+// What one channel saw.
+struct Seen {
+  std::optional<wire::Started> started;
+  std::string out, err;
+  std::string mixed;  // both, as they came
+  std::size_t chunks[2] = {0, 0};
+  std::uint64_t gap[2] = {0, 0};
+  std::optional<wire::Exit> exit;
+  std::optional<wire::End> end;
+  std::optional<wire::ErrorInfo> error;
+  std::optional<int> stdin_closed;
+  std::optional<std::uint64_t> done;
+  std::optional<wire::ListReply> list;
+  std::optional<wire::InfoReply> info;
+  std::optional<wire::EnvReply> environment;
+  std::optional<bool> lost;  // may have started
+  bool over() const { return end || error || done || list || info || environment || lost; }
+  // 0 to 255, 128 + n for a signal, -1 while it runs.
+  int code() const;
+};
+
+// One connection.
+class Host : public wire::ClientEvents {
+ public:
+  // A socket that is connected to a guest.
+  explicit Host(Fd socket, wire::ClientOptions options = wire::ClientOptions());
+
+  wire::GuestClient client;
+  std::map<wire::ChannelId, Seen> seen;
+  bool auto_grant = true;   // gives credit back as output comes
+  bool keep_output = true;  // else only counts it
+  std::uint64_t counted = 0;
+  std::function<void(wire::ChannelId, std::string_view)> output_hook;
+
+  Seen& of(wire::ChannelId id) { return seen[id]; }
+  // Moves bytes until `done` says so. False when it took longer than `limit`.
+  bool until(const std::function<bool()>& done, std::chrono::milliseconds limit = kPatience);
+  // Moves bytes for a while, for what must not happen.
+  void settle(std::chrono::milliseconds time);
+  // Until the channel is over.
+  Seen& wait(wire::ChannelId id, std::chrono::milliseconds limit = kPatience);
+  wire::ChannelId spawn(const wire::SpawnRequest& request);
+  // Until the channel is over.
+  Seen& run(const wire::SpawnRequest& request);
+  void cut();  // closes the socket
+
+ private:
+  void on_started(wire::ChannelId, const wire::Started&) override;
+  void on_output(wire::ChannelId, wire::StreamId, std::uint64_t, std::string_view) override;
+  void on_gap(wire::ChannelId, wire::StreamId, std::uint64_t, std::uint64_t) override;
+  void on_stdin_closed(wire::ChannelId, int) override;
+  void on_exited(wire::ChannelId, const wire::Exit&) override;
+  void on_end(wire::ChannelId, const wire::End&) override;
+  void on_done(wire::ChannelId, std::uint64_t) override;
+  void on_list(wire::ChannelId, const wire::ListReply&) override;
+  void on_info(wire::ChannelId, const wire::InfoReply&) override;
+  void on_environment(wire::ChannelId, const wire::EnvReply&) override;
+  void on_error(wire::ChannelId, const wire::ErrorInfo&) override;
+  void on_lost(wire::ChannelId, bool) override;
+  bool step(std::chrono::milliseconds wait);
+
+  Fd socket_;
+};
+
+// The program itself. Ended and reaped at the end.
+class Guest {
+ public:
+  // `serve --fd`; `host` is connected to it.
+  explicit Guest(std::vector<std::string> options = {});
+  // `serve --socket`; returns once it takes connections.
+  static Guest listening(const std::string& socket, std::vector<std::string> options = {});
+  Guest(Guest&& other) noexcept;
+  ~Guest();
+
+  Host& host() { return *host_; }
+  pid_t pid() const { return pid_; }
+  // Nothing while it runs.
+  std::optional<int> exit_code(std::chrono::milliseconds wait = kPatience);
+
+ private:
+  struct Empty {};
+  explicit Guest(Empty) {}
+
+  std::unique_ptr<Host> host_;
+  pid_t pid_ = -1;
+  std::optional<int> code_;
+};
+
+// A connection to a listening guest.
+Fd connect_socket(const std::string& path);
+
+// Starts the guest program with any arguments. The descriptors stay the caller's.
+pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd);
+// Its exit code, 128 + n for a signal; nothing when it takes longer.
+std::optional<int> wait_program(pid_t pid, std::chrono::milliseconds wait = kPatience);
+
+// Requests.
+wire::SpawnRequest shell(const std::string& text);
+wire::SpawnRequest argv(std::vector<std::string> args);
+
+}  // namespace guest_test
