@@ -42,6 +42,7 @@ struct StartedInfo {
       false;                     // an earlier start made this machine, and its hook did not succeed
   std::uint64_t generation = 0;  // counts the machines that this object had
   std::optional<TemplateId> template_pending;
+  std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;
 };
 
@@ -59,6 +60,10 @@ struct Hooks {
   std::function<void(const ProviderSandboxId&)> on_identity;
 };
 
+// Canonical JSON of the template to boot from, or nothing. Asked on the lane, late, and only before
+// a start that has no machine to go back to. Its error is a warning: the start goes on without.
+using TemplateFn = std::function<void(Handler<std::optional<std::string>>)>;
+
 // text replaces the default instructions; a function is given the default.
 using Instructions =
     std::variant<std::monostate, std::string, std::function<std::string(std::string)>>;
@@ -73,8 +78,9 @@ struct SandboxConfig {
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::optional<std::string> checkpoint_name;
   std::optional<std::string> seed_checkpoint_name;
-  std::optional<EnvMap> env;  // the sandbox's own; the context's function goes before it
-  EnvMap overlay;             // seed of the runtime overlay
+  std::optional<EnvMap> env;     // the sandbox's own; the context's function goes before it
+  EnvMap overlay;                // seed of the runtime overlay
+  TemplateFn template_document;  // null: none
   Instructions instructions;
   Hooks hooks;
 };
