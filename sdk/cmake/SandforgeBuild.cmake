@@ -7,10 +7,14 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS OFF)
 
+# With a base folder, checkouts in different places share what was compiled once; the price is that
+# a debugger may need to be told where the sources are.
 find_program(SANDFORGE_CCACHE ccache)
-if(SANDFORGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
+find_program(SANDFORGE_ENV env)
+if(SANDFORGE_CCACHE AND SANDFORGE_ENV AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SANDFORGE_ENV} CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_NOHASHDIR=true ${SANDFORGE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 
 # Packages of headers that were unpacked instead of installed (tests/tools/apt_install.sh).

@@ -30,9 +30,18 @@ function(sandforge_test name)
   target_link_libraries(${name} PRIVATE sandforge_flags ${T_LIBS} Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_features(${name} PRIVATE cxx_std_${T_STANDARD})
-  # For tests that read files of the source tree or run programs of the build tree.
-  target_compile_definitions(${name} PRIVATE
-    SANDFORGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SANDFORGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # For tests that read files of the source tree or run programs of the build tree. Only the files
+  # that say the names get them: a path in every command would keep checkouts from sharing a cache.
+  foreach(source IN LISTS T_SOURCES)
+    get_filename_component(file ${source} ABSOLUTE)
+    if(EXISTS ${file})
+      file(STRINGS ${file} named REGEX "SANDFORGE_(SOURCE|BINARY)_DIR")
+      if(named)
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+          SANDFORGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SANDFORGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+      endif()
+    endif()
+  endforeach()
   if(T_DEPENDS)
     add_dependencies(${name} ${T_DEPENDS})
   endif()
