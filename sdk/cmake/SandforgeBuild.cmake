@@ -13,6 +13,11 @@ if(SANDFORGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
 endif()
 
+# Packages of headers that were unpacked instead of installed (tests/tools/apt_install.sh).
+if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/usr)
+  list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/build/deps/usr)
+endif()
+
 # Warnings and instrumentation that every target of ours takes.
 add_library(sandforge_flags INTERFACE)
 target_compile_options(sandforge_flags INTERFACE

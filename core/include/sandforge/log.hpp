@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "sandforge/clock.hpp"
+#include "sandforge/support/redact.hpp"
 
 namespace sandforge {
 
@@ -44,6 +44,8 @@ class Logger {
     LogLevel level = LogLevel::info;
     LogFormat format = LogFormat::text;
     std::shared_ptr<const Clock> clock = system_clock();
+    // What no line may show; shared with whatever else must not show it. Never null.
+    std::shared_ptr<Redactor> redactor = std::make_shared<Redactor>();
   };
 
   explicit Logger(LogSink sink, Options options = Options());
@@ -54,9 +56,7 @@ class Logger {
   void set_level(LogLevel level) noexcept { level_.store(level, std::memory_order_relaxed); }
   bool enabled(LogLevel level) const noexcept { return level >= this->level(); }
 
-  // A value that no line may show from now on. Values below 4 bytes are not masked: they would
-  // blacken every line. At most 4096 are kept, the oldest go first.
-  void add_secret(std::string value);
+  Redactor& redactor() const noexcept { return *options_.redactor; }
 
   void write(LogLevel level, std::string_view message, std::span<const LogField> fields) noexcept;
   void write(LogLevel level, std::string_view message,
@@ -74,8 +74,7 @@ class Logger {
   const Options options_;
   std::atomic<LogLevel> level_;
   std::atomic<std::uint64_t> lost_{0};
-  mutable std::mutex mutex_;
-  std::vector<std::string> secrets_;
+  std::mutex mutex_;
 };
 
 }  // namespace sandforge

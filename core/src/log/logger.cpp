@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -19,8 +21,6 @@ namespace {
 constexpr std::size_t kMaxMessage = 8192;
 constexpr std::size_t kMaxValue = 4096;
 constexpr std::size_t kMaxFields = 32;
-constexpr std::size_t kMaxSecrets = 4096;
-constexpr std::size_t kShortestSecret = 4;
 constexpr std::string_view kMask = "***";
 
 std::string timestamp(std::int64_t unix_ns) {
@@ -42,13 +42,6 @@ std::string cut(std::string_view text, std::size_t limit) {
   std::string out = to_valid_utf8(text.substr(0, limit));
   if (text.size() > limit) out += fmt::format("… ({} more bytes)", text.size() - limit);
   return out;
-}
-
-void mask(std::string& text, std::string_view secret) {
-  if (secret.size() < kShortestSecret) return;
-  for (auto at = text.find(secret); at != std::string::npos;
-       at = text.find(secret, at + kMask.size()))
-    text.replace(at, secret.size(), kMask);
 }
 
 // Quoted where a bare word could be misread, so that a record is always one line.
@@ -144,20 +137,13 @@ LogSink descriptor_sink(int descriptor) {
 Logger::Logger(LogSink sink, Options options)
     : sink_(std::move(sink)), options_(std::move(options)), level_(options_.level) {}
 
-void Logger::add_secret(std::string value) {
-  if (value.size() < kShortestSecret) return;
-  const std::lock_guard lock(mutex_);
-  if (std::find(secrets_.begin(), secrets_.end(), value) != secrets_.end()) return;
-  if (secrets_.size() >= kMaxSecrets) secrets_.erase(secrets_.begin());
-  secrets_.push_back(std::move(value));
-}
-
 void Logger::write(LogLevel level, std::string_view message,
                    std::span<const LogField> fields) noexcept {
   if (!enabled(level) || !sink_) return;
   try {
+    const std::string text = line(level, message, fields);
     const std::lock_guard lock(mutex_);
-    sink_(line(level, message, fields));
+    sink_(text);
   } catch (...) {
     lost_.fetch_add(1);
   }
@@ -173,19 +159,16 @@ std::string Logger::line(LogLevel level, std::string_view message,
     record.fields.emplace_back("fields_cut", std::to_string(fields.size() - kMaxFields));
 
   // Masked before anything is cut: a cut could leave the first half of a secret.
-  const auto mask_all = [&](std::string& text) {
-    for (const LogField& field : fields) {
-      if (field.secret) mask(text, field.value);
-    }
-    for (const std::string& secret : secrets_)
-      mask(text, secret);
-  };
-  mask_all(record.message);
-  record.message = cut(record.message, kMaxMessage);
-  for (auto& [name, value] : record.fields) {
-    mask_all(value);
-    value = cut(value, kMaxValue);
+  Redactor own;
+  for (const LogField& field : fields) {
+    if (field.secret) own.add(field.value);
   }
+  const auto masked = [&](const std::string& text) {
+    return options_.redactor->redact(own.redact(text));
+  };
+  record.message = cut(masked(record.message), kMaxMessage);
+  for (auto& [name, value] : record.fields)
+    value = cut(masked(value), kMaxValue);
   const std::string time = timestamp(options_.clock->now_ns());
   return options_.format == LogFormat::json ? json_line(time, level, record)
                                             : text_line(time, level, record);

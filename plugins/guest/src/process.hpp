@@ -55,6 +55,9 @@ class Process {
   // Terminates the tree, kills it after the grace, and tells the supervisor when it is empty.
   void end_tree(std::int64_t grace_ms);
   bool signal(int number, wire::SignalScope scope);
+  // Members that were found while it is being ended.
+  const std::vector<posix::Member>& seen() const noexcept { return seen_; }
+  void remember(const posix::Member& member) { seen_.push_back(member); }
   // What find_members looks for.
   posix::TreeIdentity tree() const;
   // Its session number now belongs to somebody else.
@@ -113,7 +116,7 @@ class Process {
   void grant_input();
 
   void deadline_passed();
-  void signal_tree(int number);
+  void terminate_tree();
   void tree_step();
   void tree_ended();
 
@@ -146,6 +149,7 @@ class Process {
   EventLoop::Timer tree_timer_{};
   bool tree_step_queued_ = false;
   int strays_ = 0;
+  std::vector<posix::Member> seen_;  // while it is being ended
 };
 
 }  // namespace sandforge::guest

@@ -19,6 +19,8 @@ constexpr std::size_t kReleasedLimit = 16384;  // request ids of those that were
 constexpr std::size_t kConnectionLimit = 64;
 constexpr std::size_t kEnvironmentLimit = 2 * 1024 * 1024;
 constexpr std::int64_t kSnapshotMs = 3;
+constexpr std::int64_t kNoSnapshot = -1000;
+constexpr int kFreezeRounds = 8;
 
 std::string random_hex(std::size_t bytes) {
   std::string raw(bytes, '\0'), out;
@@ -380,6 +382,54 @@ std::vector<posix::Member> Supervisor::descendants() {
 
 // Ends ------------------------------------------------------------------------------------------
 
+void Supervisor::kill_soon(Process& process) {
+  if (to_kill_.empty()) loop_.later([this] { kill_pass(); });
+  to_kill_[process.id()];
+}
+
+// Stops those that were not known yet. False when there were none.
+bool Supervisor::freeze(std::uint64_t id, const std::vector<posix::Member>& members) {
+  std::vector<posix::Member>& frozen = to_kill_[id];
+  bool found = false;
+  for (const posix::Member& m : members) {
+    const bool known = std::any_of(frozen.begin(), frozen.end(), [&](const posix::Member& f) {
+      return f.pid == m.pid && f.start_time == m.start_time;
+    });
+    if (known) continue;
+    frozen.push_back(m);
+    if (Process* process = find(id)) process->remember(m);
+    posix::signal_member(proc_, m, SIGSTOP);
+    found = true;
+  }
+  return found;
+}
+
+void Supervisor::kill_pass() {
+  // Everybody is stopped before anybody is killed: who is stopped forks no more, and its children
+  // stay below it, where they are found by the next look.
+  bool found = true;
+  for (int round = 0; found && round < kFreezeRounds; ++round) {
+    found = false;
+    snapshot_at_ = kNoSnapshot;
+    for (auto& [id, frozen] : to_kill_) {
+      const Process* process = find(id);
+      if (id == 0)
+        found |= freeze(id, descendants());
+      else if (process)
+        found |= freeze(id, members(*process));
+    }
+  }
+  for (const auto& [id, frozen] : to_kill_) {
+    for (const posix::Member& m : frozen)
+      posix::signal_member(proc_, m, SIGKILL);
+    // Where there is no /proc.
+    const Process* process = find(id);
+    if (frozen.empty() && process && process->running()) ::kill(-process->pid(), SIGKILL);
+  }
+  to_kill_.clear();
+  snapshot_at_ = kNoSnapshot;
+}
+
 void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::int64_t grace_ms,
                           bool exit) {
   exit_after_stop_ |= exit;
@@ -404,7 +454,7 @@ void Supervisor::stop_step() {
   if (!stopping_) return;
   loop_.cancel(stop_timer_);
   if (loop_.now() >= stop_kill_at_) stop_killing_ = true;
-  snapshot_at_ = -1000;
+  snapshot_at_ = kNoSnapshot;
   const auto left = descendants();
   if (left.empty() && leaders_.empty()) {
     stopping_ = false;

@@ -66,6 +66,8 @@ class Supervisor {
   // The living members of a tree. Looks at /proc at most once in a few milliseconds.
   std::vector<posix::Member> members(const Process& process);
   std::vector<posix::Member> descendants();
+  // Kills its tree at the end of the turn, together with all others that are to be killed.
+  void kill_soon(Process& process);
 
   // Ends every command that is not to outlive us, then the loop.
   void shut_down();
@@ -92,6 +94,8 @@ class Supervisor {
   void forget(Process& process);
   void evict();
   void stop_step();
+  void kill_pass();
+  bool freeze(std::uint64_t id, const std::vector<posix::Member>& members);
   void answer(std::vector<Waiter>& waiters);
 
   EventLoop& loop_;
@@ -116,6 +120,8 @@ class Supervisor {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::uint64_t, std::vector<Waiter>> kill_waiters_;
 
+  // By process, 0 for all of them: whom the next kill_pass ends, and whom it has stopped so far.
+  std::map<std::uint64_t, std::vector<posix::Member>> to_kill_;
   std::vector<posix::ProcessStat> snapshot_;
   std::int64_t snapshot_at_ = -1000;
 

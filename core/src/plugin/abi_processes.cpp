@@ -1,0 +1,121 @@
+// The processes extension.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plugin/abi_backend.hpp"
+#include "plugin/abi_call.hpp"
+
+namespace sandforge::plugin {
+namespace {
+
+constexpr std::size_t kMaxProcesses = 100'000;
+
+ProcessInfo read_process(const sf_process_info& raw) {
+  ProcessInfo out;
+  out.id = ProcessId(copy_text(raw.id, 4096));
+  out.pid = raw.pid;
+  out.command = std::string(view(raw.command).substr(0, 65536));
+  out.tag = copy_text(raw.tag, 4096);
+  out.running = raw.running != 0;
+  out.detached = (raw.flags & SF_PROCESS_DETACHED) != 0;
+  out.stray = (raw.flags & SF_PROCESS_STRAY) != 0;
+  if (raw.exit != nullptr) out.exit = read_exit(raw.exit);
+  if (SF_HAS(&raw, next)) {
+    out.first = OutputCursor{raw.first.out, raw.first.err};
+    out.next = OutputCursor{raw.next.out, raw.next.err};
+  }
+  return out;
+}
+
+Result<std::vector<ProcessInfo>> read_list(Plugin& plugin, const sf_process_info* first,
+                                           std::size_t count, std::size_t stride) {
+  std::vector<ProcessInfo> out;
+  if (count == 0) return out;
+  // The last member of version 1.0; a smaller stride means other structs than these.
+  if (first == nullptr || stride < sizeof(sf_process_info) || count > kMaxProcesses) {
+    plugin.faults.report(Fault::bad_value, "a list of processes");
+    return crashed(plugin, "a list of processes has an impossible size");
+  }
+  out.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* item = reinterpret_cast<const sf_process_info*>(
+        reinterpret_cast<const char*>(first) + i * stride);
+    if (!SF_HAS(item, exit)) {
+      plugin.faults.report(Fault::missing_value, "an entry of a list of processes");
+      return crashed(plugin, "an entry of a list of processes is incomplete");
+    }
+    out.push_back(read_process(*item));
+  }
+  return out;
+}
+
+void done_list(void* ctx, const sf_error* error, const sf_process_info* first, std::size_t count,
+               std::size_t stride) noexcept {
+  complete<std::vector<ProcessInfo>>(ctx, error, "processes.list.done", [=](Plugin& plugin) {
+    return read_list(plugin, first, count, stride);
+  });
+}
+
+class AbiProcesses final : public ProcessesBackend {
+ public:
+  explicit AbiProcesses(std::shared_ptr<SandboxCore> core) : core_(std::move(core)) {}
+
+  void list(Handler<std::vector<ProcessInfo>> done) override {
+    start<std::vector<ProcessInfo>>("processes.list", std::move(done), [&](void* ctx, sf_op** op) {
+      return call_status(core_->plugin, "processes.list", core_->processes->list, core_->raw,
+                         sf_process_list_completion{ctx, &done_list}, op);
+    });
+  }
+
+  Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor from,
+                                                 std::uint64_t window,
+                                                 std::shared_ptr<ProcessSink> sink) override {
+    if (auto good = need_lane(core_->lane, "processes.attach"); !good)
+      return std::move(good).error();
+    return start_process(core_, "processes.attach", window, std::move(sink),
+                         [&](const sf_stream_events& io, const sf_process_events& events,
+                             sf_process** process) {
+                           return call_status(core_->plugin, "processes.attach",
+                                              core_->processes->attach, core_->raw,
+                                              to_str(id.str()), sf_cursor{from.out, from.err}, window, &io, &events,
+                                              process);
+                         });
+  }
+
+  void signal(const ProcessId& id, int signal, bool tree, Handler<void> done) override {
+    start<void>("processes.signal", std::move(done), [&](void* ctx, sf_op** op) {
+      return call_status(core_->plugin, "processes.signal", core_->processes->signal, core_->raw,
+                         to_str(id.str()), std::int32_t{signal},
+                         tree ? SF_SIGNAL_TREE : SF_SIGNAL_LEADER, sf_completion{ctx, &done_void},
+                         op);
+    });
+  }
+
+  void forget(const ProcessId& id, Handler<void> done) override {
+    start<void>("processes.forget", std::move(done), [&](void* ctx, sf_op** op) {
+      return call_status(core_->plugin, "processes.forget", core_->processes->forget, core_->raw,
+                         to_str(id.str()), sf_completion{ctx, &done_void}, op);
+    });
+  }
+
+ private:
+  template <class T, class Start>
+  void start(const char* what, Handler<T> done, Start&& begin) {
+    auto call = std::make_shared<Call<T>>(core_->plugin, core_->lane, what, core_, std::move(done));
+    run_call(std::move(call), [&](void* ctx, sf_op** op) -> Result<void> {
+      if (auto good = need_lane(core_->lane, what); !good) return good;
+      return begin(ctx, op);
+    });
+  }
+
+  const std::shared_ptr<SandboxCore> core_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProcessesBackend> make_processes(std::shared_ptr<SandboxCore> core) {
+  return std::make_unique<AbiProcesses>(std::move(core));
+}
+
+}  // namespace sandforge::plugin

@@ -1,0 +1,44 @@
+#include "plugin/faults.hpp"
+
+#include <string>
+
+namespace sandforge::plugin {
+
+std::string_view to_string(Fault fault) noexcept {
+  constexpr std::array<std::string_view, kFaultKinds> names = {
+      "late_callback", "wrong_ctx",     "inside_start", "overlap",
+      "over_credit",   "out_of_order",  "missing_value", "bad_value",
+      "contradiction", "exception",     "off_lane",      "unlisted_service"};
+  return names[static_cast<std::size_t>(fault)];
+}
+
+void Faults::report(Fault fault, std::string_view what) noexcept {
+  const std::uint64_t n = counts_[static_cast<std::size_t>(fault)].fetch_add(1) + 1;
+  const bool power_of_two = (n & (n - 1)) == 0;
+  if (n > 10 && !power_of_two) return;
+  std::shared_ptr<Logger> logger;
+  {
+    const std::lock_guard lock(mutex_);
+    logger = logger_;
+  }
+  if (!logger) return;
+  logger->write(LogLevel::warn, "a plugin broke a rule of the boundary",
+                {{"plugin", plugin_},
+                 {"fault", to_string(fault)},
+                 {"what", what},
+                 {"count", std::to_string(n)}});
+}
+
+std::uint64_t Faults::total() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& count : counts_)
+    sum += count.load();
+  return sum;
+}
+
+void Faults::set_logger(std::shared_ptr<Logger> logger) {
+  const std::lock_guard lock(mutex_);
+  logger_ = std::move(logger);
+}
+
+}  // namespace sandforge::plugin

@@ -1,0 +1,98 @@
+#include "services/plugin_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plugin/abi_text.hpp"
+#include "plugin/plugin.hpp"
+#include "sandforge/ext/host_clock.h"
+#include "sandforge/ext/host_env.h"
+#include "sandforge/ext/host_executor.h"
+#include "sandforge/ext/host_log.h"
+#include "sandforge/ext/host_paths.h"
+#include "sandforge/ext/host_process.h"
+#include "sandforge/ext/host_secrets.h"
+#include "sandforge/ext/host_state.h"
+
+namespace sandforge::services {
+namespace {
+
+struct Service {
+  std::string_view id;
+  std::string_view name;  // as manifests have it
+  const void* (*vtable)() noexcept;
+  bool (*offered)(const HostServices&);
+};
+
+bool always(const HostServices&) {
+  return true;
+}
+bool with_runtime(const HostServices& services) {
+  return services.runtime != nullptr;
+}
+bool with_state(const HostServices& services) {
+  return services.runtime != nullptr && services.state != nullptr;
+}
+bool with_secrets(const HostServices& services) {
+  return services.runtime != nullptr && services.secrets != nullptr;
+}
+bool with_guest(const HostServices& services) {
+  return services.runtime != nullptr && !services.guest_program.empty();
+}
+
+constexpr std::array<Service, 8> kServices = {{
+    {SF_SERVICE_LOG, "log", log_service, always},
+    {SF_SERVICE_ENV, "env", env_service, always},
+    {SF_SERVICE_CLOCK, "clock", clock_service, always},
+    {SF_SERVICE_PATHS, "paths", paths_service, always},
+    {SF_SERVICE_EXECUTOR, "executor", executor_service, with_runtime},
+    {SF_SERVICE_STATE, "state", state_service, with_state},
+    {SF_SERVICE_SECRETS, "secrets", secrets_service, with_secrets},
+    {SF_SERVICE_PROCESS, "process", process_service, with_guest},
+}};
+
+}  // namespace
+
+PluginHost::PluginHost(plugin::Plugin& plugin) noexcept : plugin_(plugin) {
+  static const sf_host_vtbl table = {sizeof(sf_host_vtbl), SF_ABI_MAJOR, SF_ABI_MINOR,
+                                     &PluginHost::service};
+  vtbl = &table;
+}
+
+void PluginHost::attach(std::shared_ptr<const HostServices> services) {
+  plugin_.faults.set_logger(services ? services->logger : nullptr);
+  const std::lock_guard lock(mutex_);
+  services_ = std::move(services);
+}
+
+void PluginHost::detach(const std::shared_ptr<const HostServices>& services) {
+  const std::lock_guard lock(mutex_);
+  if (services_ == services) services_ = nullptr;
+}
+
+std::shared_ptr<const HostServices> PluginHost::services() const {
+  const std::lock_guard lock(mutex_);
+  return services_;
+}
+
+bool PluginHost::manifest_names(const std::vector<std::string>& list,
+                                std::string_view name) const noexcept {
+  if (std::find(list.begin(), list.end(), name) != list.end()) return true;
+  plugin_.faults.report(plugin::Fault::unlisted_service, name);
+  return false;
+}
+
+const void* PluginHost::service(sf_host* self, sf_str id) noexcept {
+  const PluginHost& host = of(self);
+  const auto services = host.services();
+  if (!services) return nullptr;
+  for (const Service& service : kServices) {
+    if (service.id != plugin::view(id)) continue;
+    if (!host.manifest_names(host.plugin().manifest.services, service.name)) return nullptr;
+    return service.offered(*services) ? service.vtable() : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace sandforge::services

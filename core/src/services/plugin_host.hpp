@@ -1,0 +1,64 @@
+// The host as one plugin sees it: the services that its manifest names and the host has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandforge/abi.h"
+#include "sandforge/host_services.hpp"
+
+namespace sandforge::plugin {
+class Plugin;
+}
+
+namespace sandforge::services {
+
+// Lives as long as the process. What stands behind it is attached by the registry that opens the
+// plugin, and detached when that goes: services then answer SF_UNAVAILABLE.
+class PluginHost : public sf_host {
+ public:
+  explicit PluginHost(plugin::Plugin& plugin) noexcept;
+  PluginHost(const PluginHost&) = delete;
+  PluginHost& operator=(const PluginHost&) = delete;
+
+  void attach(std::shared_ptr<const HostServices> services);
+  // Only when these are the attached ones.
+  void detach(const std::shared_ptr<const HostServices>& services);
+
+  plugin::Plugin& plugin() const noexcept { return plugin_; }
+  std::shared_ptr<const HostServices> services() const;
+  // Reports a use that the manifest does not allow.
+  bool manifest_names(const std::vector<std::string>& list, std::string_view name) const noexcept;
+
+  // SF_PATH_*: the path of a folder that exists, made when it is first asked for; lives for ever.
+  // Null when the host gives none of that kind, or it could not be made, which is logged.
+  const std::string* folder(std::uint32_t kind);
+
+  static PluginHost& of(sf_host* host) noexcept { return *static_cast<PluginHost*>(host); }
+
+ private:
+  static const void* service(sf_host* self, sf_str id) noexcept;
+
+  plugin::Plugin& plugin_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const HostServices> services_;
+  // Every path that was given out; never shrinks, as plugins keep pointers into it.
+  std::set<std::string> folders_;
+};
+
+// The vtables, one per file of this folder. [any]
+const void* log_service() noexcept;
+const void* env_service() noexcept;
+const void* clock_service() noexcept;
+const void* paths_service() noexcept;
+const void* executor_service() noexcept;
+const void* state_service() noexcept;
+const void* secrets_service() noexcept;
+const void* process_service() noexcept;
+
+}  // namespace sandforge::services

@@ -1,0 +1,155 @@
+// The services behind which the host keeps something: state, secrets.
+#include <utility>
+
+#include "plugin/abi_call.hpp"
+#include "plugin/abi_context.hpp"
+#include "plugin/abi_lane.hpp"
+#include "sandforge/ext/host_secrets.h"
+#include "sandforge/ext/host_state.h"
+#include "services/host_call.hpp"
+#include "services/plugin_host.hpp"
+
+namespace sandforge::services {
+namespace {
+
+using plugin::call_value;
+using plugin::ErrorView;
+using plugin::HostLane;
+using plugin::Plugin;
+using plugin::refuse;
+using Text = std::optional<std::string>;
+
+constexpr std::size_t kMaxKey = 200;
+
+SessionId session_of(sf_context* scope) {
+  const auto context = plugin::HostContext::session_of(scope);
+  return context && context->session_id ? *context->session_id : SessionId();
+}
+
+Error unavailable() {
+  return Error(Status::unavailable, "the host has closed this service");
+}
+
+Result<void> check_key(std::string_view key) {
+  if (key.empty() || key.size() > kMaxKey)
+    return Error(Status::invalid, "a key of state has 1 to 200 bytes");
+  return {};
+}
+
+template <class Completion, class Value>
+void deliver(Plugin& plugin, const Completion& done, const Error* error, Value value) {
+  if (error == nullptr) {
+    call_value(plugin, "done", done.done, done.ctx, static_cast<const sf_error*>(nullptr), value);
+    return;
+  }
+  const ErrorView view(*error);
+  call_value(plugin, "done", done.done, done.ctx, view.get(), value);
+}
+
+sf_status state_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
+                    sf_state_value_completion done, sf_op** op, const sf_error_sink* err) noexcept {
+  try {
+    Plugin& plugin = PluginHost::of(self).plugin();
+    const auto services = PluginHost::of(self).services();
+    if (!services || !services->state) return refuse(err, unavailable());
+    if (lane == nullptr || done.done == nullptr)
+      return refuse(err, Error(Status::invalid, "state.get needs a lane and a completion"));
+    if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
+    start_host_call<Text>(
+        HostLane::lane_of(lane), op,
+        [&plugin, done](const Result<Text>& result) {
+          if (result.ok()) {
+            deliver(plugin, done, nullptr, plugin::to_bytes(*result));
+          } else {
+            deliver(plugin, done, &result.error(), sf_bytes{nullptr, 0});
+          }
+        },
+        [&plugin, state = services->state, session = session_of(scope),
+         name = std::string(plugin::view(key))](Handler<Text> handler) {
+          state->get(plugin.name(), session, name, std::move(handler));
+        });
+    return SF_OK;
+  } catch (...) {
+    return refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key, sf_bytes value,
+                    sf_completion done, sf_op** op, const sf_error_sink* err) noexcept {
+  try {
+    Plugin& plugin = PluginHost::of(self).plugin();
+    const auto services = PluginHost::of(self).services();
+    if (!services || !services->state) return refuse(err, unavailable());
+    if (lane == nullptr || done.done == nullptr)
+      return refuse(err, Error(Status::invalid, "state.set needs a lane and a completion"));
+    if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
+    if (value.ptr != nullptr && value.len > SF_STATE_VALUE_MAX)
+      return refuse(err, Error(Status::invalid, "a value of state has at most 65536 bytes"));
+    Text text;
+    if (value.ptr != nullptr) text = std::string(plugin::view(value));
+    start_host_call<void>(
+        HostLane::lane_of(lane), op,
+        [&plugin, done](const Result<void>& result) {
+          if (result.ok()) {
+            call_value(plugin, "done", done.done, done.ctx, static_cast<const sf_error*>(nullptr));
+          } else {
+            const ErrorView error(result.error());
+            call_value(plugin, "done", done.done, done.ctx, error.get());
+          }
+        },
+        [&plugin, state = services->state, session = session_of(scope),
+         name = std::string(plugin::view(key)), text = std::move(text)](Handler<void> handler) {
+          state->set(plugin.name(), session, name, text, std::move(handler));
+        });
+    return SF_OK;
+  } catch (...) {
+    return refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+void deliver_secret(Plugin& plugin, sf_text_completion done, const Result<Text>& result) {
+  if (result.ok() && *result) {
+    const auto services = plugin.host.services();
+    if (services && services->logger) services->logger->redactor().add(**result);
+    deliver(plugin, done, nullptr, plugin::to_str(**result));
+    return;
+  }
+  const Error error = result.ok() ? Error(Status::not_found, "there is no such secret")
+                                  : result.error();
+  deliver(plugin, done, &error, sf_str{nullptr, 0});
+}
+
+sf_status secrets_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str name,
+                      sf_text_completion done, sf_op** op, const sf_error_sink* err) noexcept {
+  try {
+    Plugin& plugin = PluginHost::of(self).plugin();
+    const auto services = PluginHost::of(self).services();
+    if (!services || !services->secrets) return refuse(err, unavailable());
+    if (lane == nullptr || done.done == nullptr)
+      return refuse(err, Error(Status::invalid, "secrets.get needs a lane and a completion"));
+    start_host_call<Text>(
+        HostLane::lane_of(lane), op,
+        [&plugin, done](const Result<Text>& result) { deliver_secret(plugin, done, result); },
+        [&plugin, secrets = services->secrets, context = plugin::HostContext::session_of(scope),
+         text = plugin::copy_text(name, 1024)](Handler<Text> handler) {
+          secrets->get(plugin.name(), context, text, std::move(handler));
+        });
+    return SF_OK;
+  } catch (...) {
+    return refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+}  // namespace
+
+const void* state_service() noexcept {
+  static const sf_state_service table = {sizeof(sf_state_service), &state_get, &state_set};
+  return &table;
+}
+
+const void* secrets_service() noexcept {
+  static const sf_secrets_service table = {sizeof(sf_secrets_service), &secrets_get};
+  return &table;
+}
+
+}  // namespace sandforge::services
