@@ -53,6 +53,7 @@ Result<void> check_config(const SandboxConfig& config) {
 Result<std::shared_ptr<Sandbox>> Sandbox::create(Runtime& runtime,
                                                  std::shared_ptr<ProviderBackend> provider,
                                                  SandboxConfig config) {
+  if (!provider) return invalid("a sandbox needs a provider", "sandbox.provider");
   if (auto bad = complete(config); !bad) return std::move(bad).error();
   if (auto bad = check_config(config); !bad) return std::move(bad).error();
   if (config.name.empty()) config.name = provider->name();

@@ -127,7 +127,9 @@ void Lifecycle::ensure_running(Handler<Machine> done) {
 }
 
 void Lifecycle::lost(std::uint64_t epoch, bool gone) {
-  if (epoch != epoch_) return;
+  // A start that is under way finds out for itself.
+  const bool starting = current_ && current_->kind == Kind::start && !current_->in_hook;
+  if (epoch != epoch_ || starting) return;
   if (gone) destroyed_until_ = epoch_;
   end_epoch();
   if (gone) forget_machine();
