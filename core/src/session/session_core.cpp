@@ -23,6 +23,8 @@ std::int64_t unix_ns() {
 }  // namespace
 
 struct SessionCore::Acquire {
+  explicit Acquire(Handler<SessionRecord> d) : done(std::move(d)) {}
+
   Lane lane;
   bool may_steal = false;
   bool steal_now = false;
@@ -46,11 +48,10 @@ void SessionCore::warn(const Error& error) const {
 
 void SessionCore::acquire(const Lane& lane, bool steal, CancelFlag cancelled,
                           Handler<SessionRecord> done) {
-  auto call = std::make_shared<Acquire>();
+  auto call = std::make_shared<Acquire>(std::move(done));
   call->lane = lane;
   call->may_steal = steal;
   call->cancelled = std::move(cancelled);
-  call->done = std::move(done);
   attempt(std::move(call));
 }
 

@@ -83,11 +83,10 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     if (!checked)
       return answer<std::shared_ptr<Session>>(std::move(done), std::move(checked).error());
 
-    auto call = std::make_shared<Opening>();
+    auto call = std::make_shared<Opening>(std::move(done));
     call->spec = std::move(spec);
     call->mode = mode;
     call->chosen = chosen;
-    call->done = std::move(done);
     lane_.post([self = shared_from_this(), call] { self->open_on_lane(call); });
   }
 
@@ -163,6 +162,9 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
  private:
   struct Opening {
+    // Constructed, because move assignment of a handler recurses without end in Boost 1.81.
+    explicit Opening(OpenHandler d) : done(std::move(d)) {}
+
     SessionSpec spec;
     OpenMode mode = OpenMode::attach;
     bool chosen = false;
@@ -191,10 +193,9 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     };
     auto checked = check_session_id(id);
     if (!checked) return answer<T>(std::move(*held), std::move(checked).error());
-    auto call = std::make_shared<Opening>();
+    auto call = std::make_shared<Opening>(std::move(next));
     call->spec.id = std::move(id);
     call->for_removal = for_removal;
-    call->done = std::move(next);
     lane_.post([self = shared_from_this(), call] { self->open_on_lane(call); });
   }
 
