@@ -1,0 +1,40 @@
+// Everything about a candidate that can be known without running its code.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <sys/types.h>
+
+#include "plugin/unique_fd.hpp"
+#include "sandforge/plugin_loader.hpp"
+
+namespace sandforge::plugin {
+
+// Which file it is, whatever it is called.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+struct Inspection {
+  LoadAttempt attempt;  // stage found, or the reason against it
+  std::filesystem::path path;  // canonical
+  UniqueFd file;  // open for reading; of a pinned one the sealed copy
+  FileIdentity identity;
+  std::string sha256;  // when pinned
+  Manifest manifest;
+};
+
+Inspection inspect(const std::filesystem::path& path, const std::string& origin,
+                   const std::string& sha256);
+
+// Refuses files that others could change: writable by others, or owned by another user than us and
+// root; the same for the folder. Empty when it is safe.
+std::string unsafe_because(int file, const std::filesystem::path& canonical);
+
+// Sets what stands against a candidate.
+void refuse(LoadAttempt& attempt, LoadStage stage, std::string message, std::string hint);
+
+}  // namespace sandforge::plugin

@@ -1,0 +1,329 @@
+#include "sandforge/plugin_loader.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "plugin/abi_call.hpp"
+#include "plugin/inspect.hpp"
+#include "plugin/library.hpp"
+#include "plugin/pinned.hpp"
+#include "plugin/plugin.hpp"
+
+namespace sandforge {
+namespace {
+
+using plugin::FileIdentity;
+using plugin::Inspection;
+using plugin::Library;
+using plugin::Plugin;
+
+// What this process has loaded. Leaked, like the plugins.
+struct LoadedFile {
+  std::filesystem::path path;
+  FileIdentity identity;
+  std::string sha256;        // when pinned
+  Plugin* plugin = nullptr;  // null: its init failed, and is not run twice
+  LoadAttempt failure;
+};
+
+struct LoadedFiles {
+  std::mutex mutex;  // also: one load at a time
+  std::vector<LoadedFile> list;
+};
+
+LoadedFiles& loaded_files() {
+  static auto* files = new LoadedFiles;
+  return *files;
+}
+
+const LoadedFile* find_loaded(const LoadedFiles& files, const Inspection& file) {
+  for (const LoadedFile& entry : files.list) {
+    if (entry.sha256 != file.sha256) continue;
+    if (file.sha256.empty() ? entry.identity == file.identity : true) return &entry;
+  }
+  return nullptr;
+}
+
+// The dynamic loader knows a library by its name: under the name of a library that is loaded it
+// would answer that one, whatever lies there now.
+bool name_is_taken(const LoadedFiles& files, const Inspection& file) {
+  return file.sha256.empty() &&
+         std::any_of(files.list.begin(), files.list.end(), [&](const LoadedFile& entry) {
+           return entry.sha256.empty() && entry.path == file.path;
+         });
+}
+
+bool still_there(const Inspection& file) {
+  struct stat status {};
+  return ::stat(file.path.c_str(), &status) == 0 &&
+         FileIdentity{status.st_dev, status.st_ino} == file.identity;
+}
+
+std::string load_hint(const Library& library) {
+  switch (library.stage) {
+    case LoadStage::missing_dependency:
+      return fmt::format("install what has {}, or put it where the dynamic loader looks",
+                         library.culprit);
+    case LoadStage::undefined_symbol:
+      return "it was linked without all of its libraries, or for newer ones: build it with "
+             "sandforge_add_plugin(), which finds that at link time";
+    case LoadStage::no_entry:
+      return "a plugin exports " SF_PLUGIN_ENTRY_NAME ": build it with sandforge_add_plugin()";
+    default:
+      return "ldd FILE shows what the dynamic loader sees";
+  }
+}
+
+std::string load_message(const Library& library) {
+  switch (library.stage) {
+    case LoadStage::missing_dependency:
+      return fmt::format("needs {}, which was not found", library.culprit);
+    case LoadStage::undefined_symbol:
+      return fmt::format("uses the symbol {}, which nothing defines", library.culprit);
+    case LoadStage::no_entry:
+      return "does not export " SF_PLUGIN_ENTRY_NAME;
+    default:
+      return "the dynamic loader refuses it";
+  }
+}
+
+bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check) {
+  if (!check) return true;
+  for (std::size_t i = 0; i < manifest.providers.size(); ++i) {
+    auto good = check(manifest.providers[i].options_schema);
+    if (good.ok()) continue;
+    plugin::refuse(attempt, LoadStage::schema_invalid,
+                   fmt::format("the options schema of provider {} is not valid: {}",
+                               manifest.providers[i].name, good.error().message),
+                   "ask the author of the plugin for a corrected build");
+    attempt.details = good.error().details;
+    attempt.details.set("manifestPointer", fmt::format("/providers/{}/optionsSchema", i));
+    return false;
+  }
+  return true;
+}
+
+bool check_table(LoadAttempt& attempt, const sf_plugin* api) {
+  const auto missing = [&](const char* what) {
+    plugin::refuse(attempt, LoadStage::missing_member,
+                   fmt::format("its table of functions lacks {}", what),
+                   "ask the author of the plugin for a corrected build");
+    return false;
+  };
+  if (api == nullptr) return missing("everything: the entry answered null");
+  if (!SF_HAS(api, abi_major)) return missing("abi_major");
+  if (api->abi_major != SF_ABI_MAJOR) {
+    plugin::refuse(attempt, LoadStage::abi_major,
+                   fmt::format("its code is built for version {} of the plugin interface, its "
+                               "manifest says {}",
+                               api->abi_major, SF_ABI_MAJOR),
+                   "ask the author of the plugin for a corrected build");
+    return false;
+  }
+  const char* member = plugin::missing_member(api);
+  return member == nullptr || missing(member);
+}
+
+// Maps the file and asks for its table. What was mapped stays, also when it turns out useless.
+const sf_plugin* map(LoadAttempt& attempt, Inspection& file) {
+  std::string name = file.path.string();
+  std::optional<plugin::DescriptorPath> pinned;
+  if (!file.sha256.empty()) {
+    auto path = plugin::DescriptorPath::make(std::move(file.file));
+    if (!path) {
+      plugin::refuse(attempt, LoadStage::load_failed, path.error().message, "");
+      return nullptr;
+    }
+    pinned.emplace(std::move(*path));
+    name = pinned->str();
+  }
+  const Library library = plugin::load_library(name);
+  if (library.mapped && pinned) pinned->keep();
+  attempt.loader_text = library.loader_text;
+  if (library.stage != LoadStage::loaded) {
+    plugin::refuse(attempt, library.stage, load_message(library), load_hint(library));
+    if (!library.culprit.empty()) attempt.details.set("missing", library.culprit);
+    return nullptr;
+  }
+  if (!pinned && !still_there(file)) {
+    plugin::refuse(attempt, LoadStage::changed, "was replaced while it was being loaded",
+                   "try again");
+    return nullptr;
+  }
+  const sf_plugin* api = nullptr;
+  try {
+    api = library.entry();
+  } catch (...) {
+    plugin::refuse(attempt, LoadStage::init_failed,
+                   "its entry let an exception out: " + plugin::describe_exception(), "");
+    return nullptr;
+  }
+  return check_table(attempt, api) ? api : nullptr;
+}
+
+bool initialise(LoadAttempt& attempt, Plugin& plugin, const sf_plugin* api) {
+  auto good = plugin::call_status(plugin, "init", api->init, static_cast<sf_host*>(&plugin.host));
+  if (good.ok()) {
+    plugin.api = api;
+    attempt.stage = LoadStage::loaded;
+    return true;
+  }
+  plugin::refuse(attempt, LoadStage::init_failed,
+                 fmt::format("could not be initialised: {}", good.error().message),
+                 "the message is the plugin's own");
+  attempt.details = good.error().details;
+  attempt.details.set("code", to_string(good.error().code));
+  return false;
+}
+
+std::vector<std::filesystem::path> libraries_of(const std::filesystem::path& folder,
+                                                std::error_code& ec) {
+  std::vector<std::filesystem::path> out;
+  for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    if (it->path().extension() == ".so") out.push_back(it->path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// One scan: the candidates in order, each file once, each provider once.
+class Scanner {
+ public:
+  explicit Scanner(const std::vector<std::string>& taken) {
+    for (const std::string& name : taken)
+      owners_.emplace(name, "this program");
+  }
+
+  void visit(const PluginSearchPath::Entry& entry) {
+    std::error_code ec;
+    if (!std::filesystem::is_directory(entry.path, ec)) {
+      if (entry.optional && !std::filesystem::exists(entry.path, ec)) return;
+      return candidate(entry.path, entry.origin, entry.sha256);
+    }
+    if (!entry.sha256.empty())
+      return note(entry, "is a folder: only a file can be pinned to a sha256");
+    const auto files = libraries_of(entry.path, ec);
+    if (ec) return note(entry, "cannot be read: " + ec.message());
+    if (files.empty() && !entry.optional) note(entry, "has no plugins");
+    for (const auto& file : files)
+      candidate(file, entry.origin, "");
+  }
+
+  PluginLoader::Scan take() { return std::move(scan_); }
+
+ private:
+  void note(const PluginSearchPath::Entry& entry, std::string message) {
+    scan_.report.notes.push_back({entry.path, entry.origin, std::move(message)});
+  }
+
+  void candidate(const std::filesystem::path& path, const std::string& origin,
+                 const std::string& sha256) {
+    auto file = plugin::inspect(path, origin, sha256);
+    // The same file under a second name, or found twice.
+    if (file.identity.inode != 0) {
+      if (std::find(seen_.begin(), seen_.end(), file.identity) != seen_.end()) return;
+      seen_.push_back(file.identity);
+    }
+    if (file.attempt.usable() && claim(file))
+      scan_.files.push_back({file.path, origin, file.sha256, std::move(file.manifest)});
+    scan_.report.attempts.push_back(std::move(file.attempt));
+  }
+
+  // Also a plugin of which one provider is free is refused as a whole: which of two plugins serves
+  // what must not depend on details.
+  bool claim(Inspection& file) {
+    for (const ManifestProvider& provider : file.manifest.providers) {
+      const auto owner = owners_.find(provider.name);
+      if (owner == owners_.end()) continue;
+      plugin::refuse(file.attempt, LoadStage::duplicate_provider,
+                     fmt::format("declares the provider {}, which {} has already", provider.name,
+                                 owner->second),
+                     "remove one of the two, or put the wanted one first in the search path");
+      file.attempt.details.set("provider", provider.name);
+      file.attempt.details.set("owner", owner->second);
+      return false;
+    }
+    for (const ManifestProvider& provider : file.manifest.providers)
+      owners_.emplace(provider.name, file.path.string());
+    return true;
+  }
+
+  PluginLoader::Scan scan_;
+  std::map<std::string, std::string> owners_;
+  std::vector<FileIdentity> seen_;
+};
+
+}  // namespace
+
+PluginLoader::PluginLoader(Options options) : options_(std::move(options)) {}
+
+PluginLoader::~PluginLoader() {
+  for (Plugin* plugin : attached_)
+    plugin->host.detach(options_.services);
+}
+
+PluginLoader::Scan PluginLoader::scan(const PluginSearchPath& path,
+                                      const std::vector<std::string>& taken) const {
+  Scanner scanner(taken);
+  for (const PluginSearchPath::Entry& entry : path.entries())
+    scanner.visit(entry);
+  return scanner.take();
+}
+
+PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
+  Loaded out;
+  auto inspected = plugin::inspect(file.path, file.origin, file.sha256);
+  out.attempt = std::move(inspected.attempt);
+  if (!out.attempt.usable()) return out;
+  const auto attach = [&](Plugin& plugin) {
+    plugin.host.attach(options_.services);
+    const std::lock_guard lock(mutex_);
+    attached_.push_back(&plugin);
+  };
+
+  LoadedFiles& files = loaded_files();
+  const std::lock_guard lock(files.mutex);
+  if (const LoadedFile* before = find_loaded(files, inspected)) {
+    if (before->plugin == nullptr) {
+      out.attempt = before->failure;
+      return out;
+    }
+    attach(*before->plugin);
+    out.plugin = before->plugin;
+    out.attempt.stage = LoadStage::loaded;
+    return out;
+  }
+  if (name_is_taken(files, inspected)) {
+    plugin::refuse(out.attempt, LoadStage::changed,
+                   "was replaced after this process loaded it, and plugins are never unloaded",
+                   "restart this program");
+    return out;
+  }
+  if (!check_schemas(out.attempt, inspected.manifest, options_.check_options_schema)) return out;
+  const sf_plugin* api = map(out.attempt, inspected);
+  if (api == nullptr) return out;
+  auto place = Plugin::reserve(std::move(inspected.manifest), inspected.path);
+  if (!place) {
+    plugin::refuse(out.attempt, LoadStage::too_many, place.error().message, "");
+    return out;
+  }
+  attach(**place);
+  if (initialise(out.attempt, **place, api)) out.plugin = *place;
+  files.list.push_back({inspected.path, inspected.identity, inspected.sha256, out.plugin,
+                        out.plugin == nullptr ? out.attempt : LoadAttempt()});
+  return out;
+}
+
+Result<std::string> file_sha256(const std::filesystem::path& path) {
+  const plugin::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return Error(Status::not_found, fmt::format("{} cannot be opened", path.string()));
+  return plugin::sha256_of(file.get());
+}
+
+}  // namespace sandforge

@@ -1,0 +1,254 @@
+#include "sandforge/registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plugin/abi_backend.hpp"
+#include "plugin/plugin.hpp"
+#include "sandforge/schema.hpp"
+#include "sandforge/support/suggest.hpp"
+
+namespace sandforge {
+namespace {
+
+ProviderRegistry::Options complete(Runtime& runtime, ProviderRegistry::Options options) {
+  auto services = options.services ? std::make_shared<HostServices>(*options.services)
+                                   : std::make_shared<HostServices>();
+  services->runtime = &runtime;
+  options.services = std::move(services);
+  return options;
+}
+
+PluginLoader::Options loader_options(const ProviderRegistry::Options& options) {
+  PluginLoader::Options out;
+  out.services = options.services;
+  out.check_options_schema = options.check_options;
+  return out;
+}
+
+Result<void> check_schema(const json::Value& schema, SchemaProfile profile) {
+  const auto compiled = compile_schema(schema, profile);
+  if (compiled) return {};
+  json::Array issues;
+  for (const Issue& issue : compiled.issues)
+    issues.emplace_back(format_issue(issue));
+  Error error(Status::invalid, format_issue(compiled.issues.front()), "schema.invalid");
+  if (issues.size() > 1) error.message += fmt::format(" (and {} more)", issues.size() - 1);
+  error.details.set("issues", std::move(issues));
+  return error;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+// A provider in code, or one of a plugin that was found.
+struct ProviderRegistry::Entry {
+  ProviderDefinition definition;
+  std::shared_ptr<const PluginFile> file;  // null: in code
+};
+
+Result<void> check_options_schema(const json::Value& schema) {
+  return check_schema(schema, SchemaProfile::options);
+}
+
+Result<void> check_settings_schema(const json::Value& schema) {
+  return check_schema(schema, SchemaProfile::settings);
+}
+
+ProviderRegistry::ProviderRegistry(Runtime& runtime, Options options)
+    : runtime_(runtime),
+      options_(complete(runtime, std::move(options))),
+      loader_(loader_options(options_)) {}
+
+ProviderRegistry::~ProviderRegistry() = default;
+
+LoadReport ProviderRegistry::scan(const PluginSearchPath& path) {
+  std::vector<std::string> taken;
+  for (const ProviderInfo& info : list())
+    taken.push_back(info.name);
+  auto scan = loader_.scan(path, taken);
+
+  const std::lock_guard lock(mutex_);
+  for (PluginFile& found : scan.files) {
+    auto file = std::make_shared<const PluginFile>(std::move(found));
+    files_.push_back(file);
+    for (const ManifestProvider& provider : file->manifest.providers) {
+      auto entry = std::make_shared<Entry>();
+      entry->definition.name = provider.name;
+      entry->definition.display_name = provider.display_name;
+      entry->definition.description = provider.description;
+      entry->definition.options_schema = provider.options_schema;
+      entry->file = file;
+      entries_.emplace(provider.name, std::move(entry));
+    }
+  }
+  for (const LoadAttempt& attempt : scan.report.attempts)
+    report_.attempts.push_back(attempt);
+  for (const SearchNote& note : scan.report.notes)
+    report_.notes.push_back(note);
+  return std::move(scan.report);
+}
+
+Result<void> ProviderRegistry::add(ProviderDefinition definition) {
+  if (!is_name(definition.name) || !definition.open)
+    return Error(Status::invalid, "a provider needs a name of a-z, 0-9, '-', '_', '.', and a factory",
+                 "registry.invalid");
+  if (options_.check_options) {
+    if (auto good = options_.check_options(definition.options_schema); !good) return good;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto before = entries_.find(definition.name);
+  if (before != entries_.end())
+    return Error(Status::already_exists,
+                 fmt::format("the provider {} exists already, {}", definition.name,
+                             before->second->file
+                                 ? "in " + before->second->file->path.string()
+                                 : std::string("registered in code")),
+                 "plugin.duplicate_provider");
+  if (definition.display_name.empty()) definition.display_name = definition.name;
+  auto entry = std::make_shared<Entry>();
+  entry->definition = std::move(definition);
+  const std::string name = entry->definition.name;
+  entries_.emplace(name, std::move(entry));
+  return {};
+}
+
+LoadReport ProviderRegistry::load_all() {
+  std::vector<std::shared_ptr<const PluginFile>> files;
+  {
+    const std::lock_guard lock(mutex_);
+    files = files_;
+  }
+  for (const auto& file : files)
+    load(*file);
+  return report();
+}
+
+LoadReport ProviderRegistry::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+std::vector<ProviderInfo> ProviderRegistry::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ProviderInfo> out;
+  for (const auto& [name, entry] : entries_) {
+    ProviderInfo info;
+    info.name = name;
+    info.display_name = entry->definition.display_name;
+    info.description = entry->definition.description;
+    info.options_schema = entry->definition.options_schema;
+    if (entry->file) {
+      info.plugin = entry->file->manifest.name;
+      info.version = entry->file->manifest.version;
+      info.path = entry->file->path;
+      info.origin = entry->file->origin;
+      info.env = entry->file->manifest.env;
+      const auto loaded = loaded_.find(info.path);
+      info.loaded = loaded != loaded_.end();
+      if (info.loaded) info.faults = loaded->second->faults.total();
+    } else {
+      info.loaded = true;
+    }
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+std::optional<ProviderInfo> ProviderRegistry::find(std::string_view name) const {
+  for (ProviderInfo& info : list()) {
+    if (info.name == name) return std::move(info);
+  }
+  return std::nullopt;
+}
+
+PluginLoader::Loaded ProviderRegistry::load(const PluginFile& file) {
+  auto loaded = loader_.load(file);
+  const std::lock_guard lock(mutex_);
+  if (loaded.plugin != nullptr) loaded_[file.path] = loaded.plugin;
+  for (LoadAttempt& attempt : report_.attempts) {
+    const bool same = attempt.usable() && attempt.plugin == file.manifest.name &&
+                      attempt.origin == file.origin;
+    if (!same) continue;
+    const auto path = attempt.path;  // as it was named, not as it is resolved
+    attempt = loaded.attempt;
+    attempt.path = path;
+  }
+  if (!loaded.attempt.usable() && options_.services->logger) {
+    options_.services->logger->write(LogLevel::error, "a plugin could not be loaded",
+                                     {{"plugin", file.manifest.name},
+                                      {"path", file.path.native()},
+                                      {"stage", to_string(loaded.attempt.stage)},
+                                      {"why", loaded.attempt.message},
+                                      {"loader", loaded.attempt.loader_text}});
+  }
+  return loaded;
+}
+
+Error ProviderRegistry::unknown(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  for (const LoadAttempt& attempt : report_.attempts) {
+    const auto& declared = attempt.providers;
+    if (!attempt.usable() && std::find(declared.begin(), declared.end(), name) != declared.end())
+      return attempt.to_error();
+  }
+  std::vector<std::string> known;
+  for (const auto& [key, entry] : entries_)
+    known.push_back(key);
+  Error error(Status::not_found, fmt::format("there is no provider {}", name), "provider.unknown");
+  if (const auto near = nearest_name(name, known)) {
+    error.message += fmt::format(", did you mean {}", *near);
+    error.details.set("suggestion", *near);
+  }
+  error.details.set("provider", name);
+  error.details.set("known", json::Array(known.begin(), known.end()));
+  return error;
+}
+
+void ProviderRegistry::async_open(std::string name, json::Object options,
+                                  Handler<std::shared_ptr<ProviderBackend>> done) {
+  Lane lane = runtime_.make_lane();
+  std::shared_ptr<const Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(name);
+    if (found != entries_.end()) entry = found->second;
+  }
+  if (!entry) {
+    lane.post([done = std::move(done), error = unknown(name)]() mutable {
+      std::move(done)(std::move(error));
+    });
+    return;
+  }
+  if (!entry->file) {
+    lane.post([entry, lane, options = std::move(options), done = std::move(done)]() mutable {
+      entry->definition.open(std::move(options), lane, std::move(done));
+    });
+    return;
+  }
+  auto loaded = std::make_shared<PluginLoader::Loaded>();
+  runtime_.post_blocking(
+      lane, [this, entry, loaded] { *loaded = load(*entry->file); },
+      [loaded, lane, name, options = std::move(options), check = options_.check_settings,
+       done = std::move(done)](Result<void> result) mutable {
+        if (!result.ok()) return std::move(done)(std::move(result).error());
+        if (loaded->plugin == nullptr) return std::move(done)(loaded->attempt.to_error());
+        plugin::open_provider(*loaded->plugin, std::move(name), std::move(options), lane,
+                              std::move(check), std::move(done));
+      });
+}
+
+std::shared_ptr<ProviderBackend> ProviderRegistry::open(std::string name, json::Object options) {
+  return await_result<std::shared_ptr<ProviderBackend>>([&](auto handler) {
+    async_open(std::move(name), std::move(options), std::move(handler));
+  });
+}
+
+}  // namespace sandforge
