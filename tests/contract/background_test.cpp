@@ -11,8 +11,9 @@ namespace {
 void returns_and_leaves_child(LocalFixture& host, const std::string& background) {
   const auto sandbox = host.started();
   CommandResult result;
-  const auto took = timed(
-      [&] { result = sh(*sandbox, background + " & echo $! > child.new; mv child.new child; echo hi"); });
+  const auto took = timed([&] {
+    result = sh(*sandbox, background + " & echo $! > child.new; mv child.new child; echo hi");
+  });
   CHECK(result.outcome == Outcome::exited);
   CHECK(result.exit_code == 0);
   CHECK(result.out == "hi\n");
@@ -48,7 +49,8 @@ TEST_CASE_METHOD(LocalFixture, "A07 a child that writes as fast as it can lives 
   options.max_retained_bytes = 1U << 16;
   options.on_stdout = [&](std::string_view chunk) { lines += chunk.size(); };
   CommandResult result;
-  const auto took = timed([&] { result = sh(*sandbox, "yes & echo $! > child; echo hi", options); });
+  const auto took =
+      timed([&] { result = sh(*sandbox, "yes & echo $! > child; echo hi", options); });
   CHECK(result.exit_code == 0);
   CHECK(took < 10s);
   const pid_t child = read_pid(folder() / "child");

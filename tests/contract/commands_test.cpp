@@ -10,7 +10,7 @@ namespace {
 
 // Every kind of argument that a shell could take apart.
 const std::vector<std::string>& hard_words() {
-  static const std::vector<std::string> words = {"a b", "$HOME", "x'y",      "",     "-n",
+  static const std::vector<std::string> words = {"a b", "$HOME", "x'y",      "",         "-n",
                                                  "--",  "*",     "one\ntwo", "\xc3\xa9", "\t"};
   return words;
 }

@@ -123,8 +123,7 @@ TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with stop") 
 
 TEST_CASE_METHOD(LocalFixture, "B06 kill takes the whole tree, once") {
   const auto sandbox = started();
-  const auto process =
-      sandbox->spawn(argv({"sh", "-c", "sleep 99 & echo $! > child; sleep 99"}));
+  const auto process = sandbox->spawn(argv({"sh", "-c", "sleep 99 & echo $! > child; sleep 99"}));
   const pid_t child = read_pid(folder() / "child");
   const auto leader = static_cast<pid_t>(process->pid());
   CHECK(alive(leader));
@@ -161,8 +160,8 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled from the first output, it ends wit
   options.stop = stop.get_token();
   options.on_stdout = [&](std::string_view) { stop.request_stop(); };
   CommandResult result;
-  const auto took = timed(
-      [&] { result = sh(*sandbox, "echo first; sleep 60; echo second", options); });
+  const auto took =
+      timed([&] { result = sh(*sandbox, "echo first; sleep 60; echo second", options); });
   CHECK(result.outcome == Outcome::cancelled);
   CHECK_FALSE(result.success);
   CHECK(result.command_may_have_started);
@@ -250,8 +249,8 @@ TEST_CASE_METHOD(LocalFixture, "B10 a command whose connection breaks is never a
 
 TEST_CASE_METHOD(LocalFixture, "B10 what a lost guest left behind ends with the session") {
   const auto sandbox = started();
-  const auto process = sandbox->spawn(
-      shell("setsid sh -c 'echo $$ > escaped; exec sleep 99' & sleep 60"));
+  const auto process =
+      sandbox->spawn(shell("setsid sh -c 'echo $$ > escaped; exec sleep 99' & sleep 60"));
   const pid_t escaped = read_pid(folder() / "escaped");
   REQUIRE(::kill(guest_of(folder().string()), SIGKILL) == 0);
   CHECK(process->wait().outcome == Outcome::transport_lost);

@@ -68,8 +68,9 @@ TEST_CASE_METHOD(LocalFixture, "A17 PATH stays, can be replaced, and can be unse
   CHECK(sandbox->exec({"printenv", "PATH"}).out == host_env().at("PATH") + "\n");
   CHECK(sandbox->exec({"/usr/bin/printenv", "PATH"}, with_env({{"PATH", "/other"}})).out ==
         "/other\n");
-  CHECK(sandbox->exec({"/usr/bin/env", "-0"}, with_env({{"PATH", std::nullopt}}))
-            .out.find("PATH=") == std::string::npos);
+  CHECK(
+      sandbox->exec({"/usr/bin/env", "-0"}, with_env({{"PATH", std::nullopt}})).out.find("PATH=") ==
+      std::string::npos);
 }
 
 TEST_CASE_METHOD(LocalFixture, "A17 nothing of the host's own environment gets inside") {

@@ -64,6 +64,7 @@ class LocalFixture {
   void destroy_at_end(std::shared_ptr<Sandbox> sandbox) { made_.push_back(std::move(sandbox)); }
 
   Runtime& runtime() noexcept { return *runtime_; }
+  ProviderRegistry& registry() noexcept { return *registry_; }
   // The host's environment as the provider may see it: PATH, HOME and TMPDIR below base().
   std::map<std::string, std::string>& host_env() noexcept { return *host_env_; }
 

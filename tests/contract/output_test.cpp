@@ -24,9 +24,8 @@ TEST_CASE_METHOD(LocalFixture, "A10 characters that are split over chunks are jo
   ExecOptions options;
   options.on_stdout = [&](std::string_view chunk) { seen += chunk; };
   // Blocks of an odd size tear characters apart.
-  const auto result = sh(*sandbox,
-                         "yes \xc3\xa9 | tr -d '\\n' | head -c 1048576 | dd bs=777 2>/dev/null",
-                         options);
+  const auto result =
+      sh(*sandbox, "yes \xc3\xa9 | tr -d '\\n' | head -c 1048576 | dd bs=777 2>/dev/null", options);
   std::string expected;
   for (std::size_t i = 0; i < size / 2; ++i)
     expected += "\xc3\xa9";
@@ -151,10 +150,10 @@ TEST_CASE_METHOD(LocalFixture, "A14 output arrives while the command runs, on bo
       ++chunks;
       std::ofstream(go) << "x";
     };
-    const auto result = sh(*sandbox,
-                           "(echo one; while [ ! -e go" + stream +
-                               " ]; do sleep 0.02; done; echo two) >&" + stream,
-                           options);
+    const auto result =
+        sh(*sandbox,
+           "(echo one; while [ ! -e go" + stream + " ]; do sleep 0.02; done; echo two) >&" + stream,
+           options);
     CHECK(result.success);
     CHECK(chunks >= 2);
     CHECK((stream == "1" ? result.out : result.err) == "one\ntwo\n");

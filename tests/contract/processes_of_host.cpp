@@ -102,8 +102,9 @@ std::size_t open_sockets() {
 }
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds bound) {
+  constexpr std::chrono::milliseconds kLongest{50};
   const auto end = std::chrono::steady_clock::now() + bound;
-  for (auto pause = std::chrono::milliseconds(1);; pause = std::min(pause * 2, pause * 0 + std::chrono::milliseconds(50))) {
+  for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, kLongest)) {
     if (condition()) return true;
     if (std::chrono::steady_clock::now() >= end) return condition();
     std::this_thread::sleep_for(pause);

@@ -68,7 +68,8 @@ TEST_CASE_METHOD(LocalFixture, "C many wait for one process and get the same res
   for (int i = 0; i < 20; ++i) {
     auto promise = std::make_shared<std::promise<Result<CommandResult>>>();
     waiting.push_back(promise->get_future());
-    process->async_wait({}, [promise](Result<CommandResult> r) { promise->set_value(std::move(r)); });
+    process->async_wait({},
+                        [promise](Result<CommandResult> r) { promise->set_value(std::move(r)); });
   }
   for (auto& one : waiting) {
     const auto result = one.get();
@@ -81,8 +82,8 @@ TEST_CASE_METHOD(LocalFixture, "C many wait for one process and get the same res
 
 TEST_CASE_METHOD(LocalFixture, "C retained output can be read while running and after") {
   const auto sandbox = started();
-  const auto process =
-      sandbox->spawn(shell("echo one; echo err >&2; while [ ! -e go ]; do sleep 0.02; done; echo two"));
+  const auto process = sandbox->spawn(
+      shell("echo one; echo err >&2; while [ ! -e go ]; do sleep 0.02; done; echo two"));
   CHECK(eventually([&] { return process->out() == "one\n" && process->err() == "err\n"; }));
   CHECK(process->running());
   std::ofstream(folder() / "go") << "x";
@@ -121,7 +122,8 @@ TEST_CASE_METHOD(LocalFixture, "C a reader sees all output of a process, a write
   WaitOptions reader;
   reader.on_stdout = [&](std::string_view chunk) { read += chunk; };
   auto promise = std::make_shared<std::promise<Result<CommandResult>>>();
-  process->async_wait(reader, [promise](Result<CommandResult> r) { promise->set_value(std::move(r)); });
+  process->async_wait(reader,
+                      [promise](Result<CommandResult> r) { promise->set_value(std::move(r)); });
   for (int i = 0; i < 3; ++i)
     process->write("line " + std::to_string(i) + "\n");
   process->close_stdin();
@@ -135,8 +137,8 @@ TEST_CASE_METHOD(LocalFixture, "C three at once keep their output apart") {
   const auto sandbox = started();
   std::vector<std::shared_ptr<Process>> all;
   for (const std::string name : {"a", "b"})
-    all.push_back(sandbox->spawn(
-        shell("for i in 1 2 3; do echo " + name + "$i; echo E" + name + "$i >&2; sleep 0.05; done")));
+    all.push_back(sandbox->spawn(shell("for i in 1 2 3; do echo " + name + "$i; echo E" + name +
+                                       "$i >&2; sleep 0.05; done")));
   all.push_back(sandbox->spawn(shell("echo c; sleep 60")));
   CHECK(all[0]->wait().out == "a1\na2\na3\n");
   CHECK(all[1]->wait().out == "b1\nb2\nb3\n");
