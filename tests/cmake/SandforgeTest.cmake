@@ -6,7 +6,7 @@ set(SANDFORGE_DISCOVER_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/DiscoverTests.cmake)
 # sandforge_test(NAME SOURCES … LIBS …
 #   [LABELS …]        ctest labels; the target tests-LABEL builds all programs of a label
 #   [STANDARD 17]     C++ standard, 20 by default
-#   [TIMEOUT 300]     seconds for one test case
+#   [TIMEOUT 300]     seconds for one test case; three times that with a sanitizer
 #   [ENVIRONMENT A=b …]
 #   [DEPENDS …]       targets that must be built first, such as plugins
 #   [LOCK name]       cases of programs with the same lock do not run at the same time
@@ -24,6 +24,9 @@ function(sandforge_test name)
   endif()
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
+  endif()
+  if(SANDFORGE_SANITIZE)
+    math(EXPR T_TIMEOUT "3 * ${T_TIMEOUT}")
   endif()
 
   add_executable(${name} ${T_SOURCES})
