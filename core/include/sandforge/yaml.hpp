@@ -34,6 +34,9 @@ class SourceMap {
   // The position of the key of a member; of the value where there is no key.
   SourcePosition key(std::string_view pointer) const;
 
+  // How many values without members or items stand on this line.
+  std::size_t values_on_line(std::size_t line) const;
+
   // For readers. Nodes are numbered; 0 is the root. Items of arrays have empty names.
   std::uint32_t add(std::uint32_t parent, std::string name, SourcePosition key);
   void set_value(std::uint32_t node, SourcePosition at);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "sandforge/yaml.hpp"
@@ -62,6 +63,13 @@ SourcePosition SourceMap::value(std::string_view pointer) const {
 SourcePosition SourceMap::key(std::string_view pointer) const {
   const Node& node = *path(pointer).back();
   return node.key ? node.key : node.value;
+}
+
+std::size_t SourceMap::values_on_line(std::size_t line) const {
+  const auto counts = [line](const Node& node) {
+    return node.children.empty() && node.value.line == line;
+  };
+  return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), counts));
 }
 
 }  // namespace sandforge
