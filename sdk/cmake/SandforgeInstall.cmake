@@ -137,10 +137,10 @@ if(TARGET sandforge::core)
     COMPONENT sandforge FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
 
-# Programs of hosts/, in the build folder below bin as under the prefix.
+# Programs of hosts/, in the build folder below bin as under the prefix. Examples stay where they are.
 file(GLOB folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/hosts/*)
 foreach(folder IN LISTS folders)
-  if(NOT EXISTS ${folder}/CMakeLists.txt)
+  if(NOT EXISTS ${folder}/CMakeLists.txt OR folder MATCHES "/examples?$")
     continue()
   endif()
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)

@@ -72,13 +72,13 @@ bool check_file(Inspection& out) {
            fmt::format("cannot be looked at: {}", std::strerror(errno)), "");
     return false;
   }
+  out.identity = {status.st_dev, status.st_ino};
   if (!S_ISREG(status.st_mode)) {
     refuse(out.attempt, LoadStage::not_regular,
            S_ISDIR(status.st_mode) ? "is a folder" : "is no regular file",
            "name the shared library itself");
     return false;
   }
-  out.identity = {status.st_dev, status.st_ino};
   return true;
 }
 

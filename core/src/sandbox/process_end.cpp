@@ -1,4 +1,5 @@
 // How a command ends: by itself, by its caller, by its deadline, or given up.
+#include <csignal>
 #include "sandbox/attempt.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/process_impl.hpp"
@@ -6,7 +7,6 @@
 namespace sandforge::sandbox {
 namespace {
 
-constexpr int kSigKill = 9;
 // What a provider has on top of the grace to report an end that was asked for.
 constexpr std::chrono::milliseconds kReport{2000};
 
@@ -26,7 +26,7 @@ void ProcessImpl::wait(WaitOptions options, Handler<CommandResult> done) {
 
 void ProcessImpl::kill(Handler<bool> done) {
   if (ended() || !process_) return std::move(done)(false);
-  process_->signal(kSigKill, true,
+  process_->signal(SIGKILL, true,
                    [self = shared_from_this(), done = std::move(done)](Result<void> r) mutable {
                      if (r) return std::move(done)(true);
                      const Status code = r.error().code;

@@ -1,11 +1,10 @@
 #include "sandbox/process_table.hpp"
+#include <csignal>
 
 #include <algorithm>
 
 namespace sandforge::sandbox {
 namespace {
-
-constexpr int kSigKill = 9;
 
 ProcessesBackend* remote_of(const std::optional<Machine>& machine) {
   return machine ? machine->backend->processes() : nullptr;
@@ -175,7 +174,7 @@ void ProcessTable::kill(std::shared_ptr<CommandHost> host, const std::optional<M
   ProcessesBackend* const remote = remote_of(machine);
   if (remote == nullptr || hidden(id)) return std::move(done)(false);
   const ProcessId target = id;
-  remote->signal(target, kSigKill, true,
+  remote->signal(target, SIGKILL, true,
                  [this, host = std::move(host), backend = machine->backend, id = std::move(id),
                   done = std::move(done)](Result<void> result) mutable {
                    if (!result && !absent(result.error()))

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kExecRetained = std::uint64_t{64} << 20;
 constexpr std::uint64_t kSpawnRetained = std::uint64_t{1} << 20;
 
-bool has_nul(const std::vector<std::string>& words) {
+bool any_has_nul(const std::vector<std::string>& words) {
   for (const auto& word : words)
     if (word.find('\0') != std::string::npos) return true;
   return false;
@@ -29,7 +29,7 @@ void SandboxImpl::refuse(Handler<T> done, Error error) const {
 
 void SandboxImpl::async_execute_command(std::string command, std::vector<std::string> args,
                                         ExecOptions options, Handler<CommandResult> done) {
-  if (command.empty() || has_nul(args))
+  if (command.empty() || any_has_nul(args))
     return refuse(std::move(done),
                   Error(Status::invalid,
                         command.empty() ? "the command is empty" : "an argument holds a NUL byte",

@@ -34,13 +34,20 @@ class HostCall : public Pending, public std::enable_shared_from_this<HostCall<T>
     });
   }
 
+  // Later, so that an exception that drops the handler gets its say first.
+  void give_up() {
+    lane_.post([self = this->shared_from_this()] {
+      self->finish(Error(Status::internal, "the host gave no answer"));
+    });
+  }
+
   // A handler for the host's function. Dropped without an answer, it gives an error.
   Handler<T> handler() {
     struct Guard {
       explicit Guard(std::shared_ptr<HostCall> c) : call(std::move(c)) {}
       Guard(Guard&&) noexcept = default;
       ~Guard() {
-        if (call) call->finish(Error(Status::internal, "the host gave no answer"));
+        if (call) call->give_up();
       }
       void operator()(Result<T> result) { std::exchange(call, nullptr)->finish(std::move(result)); }
       std::shared_ptr<HostCall> call;

@@ -42,6 +42,8 @@ class Process {
 
   // Channels. -----------------------------------------------------------------------------------
   void attach(Attachment& a, wire::Cursor from);
+  // The channel, about to be attached, feeds the standard input from now on.
+  void take_stdin(Attachment& a);
   void detach(Attachment& a);
   void add_credit(Attachment& a, std::uint64_t bytes);
   void delivered(Attachment& a);  // the connection sent some of what it had
@@ -140,6 +142,7 @@ class Process {
   posix::DrainRule drain_;
   bool over_ = false;
   EventLoop::Timer deadline_{};
+  EventLoop::Timer settle_timer_{};
   EventLoop::Timer drain_timer_{};
 
   bool ending_ = false;

@@ -1,11 +1,13 @@
 #include "supervisor.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "sandforge/posix/system.hpp"
@@ -21,6 +23,7 @@ constexpr std::size_t kEnvironmentLimit = 2 * 1024 * 1024;
 constexpr std::int64_t kSnapshotMs = 3;
 constexpr std::int64_t kNoSnapshot = -1000;
 constexpr int kFreezeRounds = 8;
+constexpr int kOomDistance = 300;
 
 std::string random_hex(std::size_t bytes) {
   std::string raw(bytes, '\0'), out;
@@ -49,8 +52,12 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options)
       options_(options),
       instance_(random_hex(16)),
       open_files_limit_(raise_open_files()),
+      null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
       started_ms_(posix::monotonic_ms()) {
   budget_.limit = options.log_total_bytes;
+  std::string own;
+  if (posix::read_file("/proc/self/oom_score_adj", own, 16))
+    oom_score_ = std::min(1000, std::atoi(own.c_str()) + kOomDistance);
   check_idle();
 }
 
@@ -58,6 +65,13 @@ Supervisor::~Supervisor() = default;
 
 std::string Supervisor::mark_of(std::uint64_t process) const {
   return instance_ + "." + std::to_string(process);
+}
+
+void Supervisor::prefer_for_oom(pid_t pid) const {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/oom_score_adj", static_cast<int>(pid));
+  // Best effort: a program of another user may refuse it.
+  posix::write_file_at(AT_FDCWD, path, std::to_string(oom_score_).c_str());
 }
 
 std::uint64_t Supervisor::features() const {
@@ -151,7 +165,9 @@ void Supervisor::spawn(Attachment& a, wire::SpawnRequest request) {
   leaders_[started.pid()] = &started;
   by_request_.emplace(started.request().request_id, id);
   processes_.emplace(id, std::move(process));
-  a.connection->send_message(wire::FrameType::started, a.channel, started.started(false));
+  std::string payload;
+  started.started(false).encode(payload);
+  a.connection->send_lazily(wire::FrameType::started, a.channel, payload);
   started.attach(a, wire::Cursor());
   check_idle();
 }
@@ -169,6 +185,7 @@ void Supervisor::attach(Attachment& a, const wire::AttachRequest& request) {
     return;
   }
   a.connection->send_message(wire::FrameType::started, a.channel, process->started(true));
+  if (request.take_stdin) process->take_stdin(a);
   process->attach(a, request.from);
 }
 
@@ -297,10 +314,12 @@ wire::EnvReply Supervisor::get_environment() const {
 
 void Supervisor::reap() {
   std::vector<std::pair<Process*, int>> ended;
+  bool childless = false;
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
+    childless = pid < 0;
     if (pid <= 0) break;
     const auto leader = leaders_.find(pid);
     if (leader == leaders_.end()) {
@@ -311,7 +330,7 @@ void Supervisor::reap() {
     leaders_.erase(leader);
   }
   // What a leader leaves behind is ours by now.
-  find_strays();
+  if (!childless) find_strays();
   for (const auto& [process, status] : ended)
     process->leader_exited(status);
   if (stopping_) loop_.later([this] { stop_step(); });

@@ -38,6 +38,9 @@ class Supervisor {
   const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
   // The soft limit of open files that the guest was started with.
   int open_files_limit() const noexcept { return open_files_limit_; }
+  // When memory runs out, a command goes before us.
+  void prefer_for_oom(pid_t pid) const;
+  int null_device() const noexcept { return null_.get(); }
   std::string mark_of(std::uint64_t process) const;
 
   // Hosts.
@@ -104,6 +107,8 @@ class Supervisor {
   posix::Procfs proc_;
   std::string instance_;
   int open_files_limit_ = 0;
+  int oom_score_ = 0;  // of commands
+  posix::Fd null_;     // standard input of whoever asked for none
   std::int64_t started_ms_ = 0;
 
   std::map<std::uint64_t, std::unique_ptr<Process>> processes_;

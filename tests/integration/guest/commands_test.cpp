@@ -286,6 +286,15 @@ TEST_CASE("a command has three descriptors, default signals and its own session"
   CHECK(host.run(shell("ulimit -Sn")).out == limit);
 }
 
+TEST_CASE("a command goes before the guest when memory runs out") {
+  Guest guest;
+  const std::string own = contents("/proc/" + std::to_string(guest.pid()) + "/oom_score_adj");
+  const Seen& s = guest.host().run(shell(
+      "i=0; while [ $(cat /proc/$$/oom_score_adj) -le " + std::to_string(std::atoi(own.c_str())) +
+      " ] && [ $i -lt 500 ]; do sleep .01; i=$((i+1)); done; cat /proc/self/oom_score_adj"));
+  CHECK(std::atoi(s.out.c_str()) > std::atoi(own.c_str()));
+}
+
 TEST_CASE("a request id runs once") {
   Guest guest;
   Host& host = guest.host();

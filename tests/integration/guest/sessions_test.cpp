@@ -192,6 +192,32 @@ TEST_CASE("two hosts see the same process") {
   CHECK(two.wait(watch).exit);
 }
 
+TEST_CASE("a later host takes over the input") {
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  Guest guest = Guest::listening(socket);
+  wire::SpawnRequest r = shell("read a; read b; echo $a-$b");
+  r.stdin_mode = wire::StdinMode::pipe;
+  r.detach = true;
+  {
+    Host one(connect_socket(socket));
+    const auto id = one.spawn(r);
+    REQUIRE(one.until([&] { return one.client.stdin_room(id) > 0; }));
+    REQUIRE(one.client.write_stdin(id, "first\n") == std::size_t{6});
+    REQUIRE(one.wait(one.client.info()).info);
+    one.cut();
+  }
+  Host two(connect_socket(socket));
+  wire::AttachRequest a;
+  a.request_id = r.request_id;
+  a.window = 1000;
+  a.take_stdin = true;
+  const auto id = two.client.attach(a);
+  REQUIRE(two.until([&] { return two.client.stdin_room(id) > 0; }));
+  REQUIRE(two.client.write_stdin(id, "second\n") == std::size_t{7});
+  CHECK(two.wait(id).out == "first-second\n");
+}
+
 TEST_CASE("only one guest serves a socket, and a stale one is replaced") {
   TempFolder folder;
   const std::string socket = folder.file("s/guest.sock");

@@ -1,0 +1,295 @@
+#include "sandforge/plugin_loader.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "plugin/library.hpp"
+#include "plugin/plugin.hpp"
+#include "sandforge/registry.hpp"
+#include "unit/loader/temp_dir.hpp"
+
+using namespace sandforge;
+using test::fixture;
+using test::TempDir;
+
+namespace {
+
+PluginLoader::Options options() {
+  PluginLoader::Options out;
+  out.services = std::make_shared<HostServices>();
+  out.check_options_schema = check_options_schema;
+  return out;
+}
+
+// Scans one path and loads what it finds.
+LoadAttempt attempt(const std::filesystem::path& path, const std::string& sha256 = {}) {
+  PluginSearchPath search;
+  search.add(path, "a test", sha256);
+  PluginLoader loader(options());
+  auto scan = loader.scan(search);
+  REQUIRE(scan.report.attempts.size() == 1);
+  if (scan.files.empty()) return scan.report.attempts[0];
+  auto loaded = loader.load(scan.files[0]);
+  CHECK((loaded.plugin != nullptr) == loaded.attempt.usable());
+  return loaded.attempt;
+}
+
+std::string text_of(const LoadAttempt& attempt) {
+  LoadReport report;
+  report.attempts.push_back(attempt);
+  return report.to_text();
+}
+
+std::string replace_all(std::string text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// The whole message for a person, with the folder of the fixtures as DIR.
+std::string message_of(const std::string& name) {
+  return replace_all(text_of(attempt(fixture(name))), SANDFORGE_FIXTURES, "DIR");
+}
+
+}  // namespace
+
+TEST_CASE("load: a good plugin") {
+  const auto result = attempt(fixture("good_a"));
+  CHECK(result.stage == LoadStage::loaded);
+  CHECK(result.plugin == "good-a");
+  CHECK(result.version == "1.2.3");
+  CHECK(result.providers == std::vector<std::string>{"fixture-good-a"});
+  CHECK(text_of(result) == "plugins: 1 usable, 0 refused\n\nloaded: " + fixture("good_a").string() +
+                               "\n  plugin: good-a 1.2.3, providers: fixture-good-a\n"
+                               "  from: a test\n");
+}
+
+TEST_CASE("load: a second load answers the same plugin") {
+  PluginSearchPath search;
+  search.add(fixture("good_a"), "a test");
+  PluginLoader loader(options());
+  const auto scan = loader.scan(search);
+  REQUIRE(scan.files.size() == 1);
+  const auto first = loader.load(scan.files[0]);
+  const auto second = loader.load(scan.files[0]);
+  REQUIRE(first.plugin != nullptr);
+  CHECK(first.plugin == second.plugin);
+  PluginLoader other(options());
+  CHECK(other.load(scan.files[0]).plugin == first.plugin);
+}
+
+TEST_CASE("load: files that are none") {
+  const TempDir dir;
+  CHECK(attempt(dir / "absent.so").stage == LoadStage::not_found);
+  CHECK(attempt(dir.write("empty.so", "")).stage == LoadStage::truncated);
+  CHECK(attempt(dir.write("text.so", "hello")).stage == LoadStage::not_elf);
+  CHECK(attempt("/dev/null").stage == LoadStage::not_regular);
+  const auto good = test::read_file(fixture("good_a"));
+  CHECK(attempt(dir.write("half.so", good.substr(0, good.size() / 2))).stage ==
+        LoadStage::truncated);
+  REQUIRE(::mkfifo((dir / "pipe.so").c_str(), 0600) == 0);
+  CHECK(attempt(dir / "pipe.so").stage == LoadStage::not_regular);
+}
+
+TEST_CASE("load: the whole message of each stage") {
+  CHECK(
+      message_of("no_manifest") ==
+      "plugins: 0 usable, 1 refused\n\nrefused: DIR/no_manifest/no_manifest.so\n  from: a test\n"
+      "  stage: no_manifest\n  why: has no section .sandforge.manifest\n"
+      "  hint: build it with sandforge_add_plugin(), which embeds the manifest; strip keeps it\n");
+  CHECK(
+      message_of("bad_manifest") ==
+      "plugins: 0 usable, 1 refused\n\nrefused: DIR/bad_manifest/bad_manifest.so\n"
+      "  from: a test\n  stage: manifest_invalid\n"
+      "  why: the manifest is not valid: /name must be a name: a-z, 0-9, '-', '_' and '.', at most "
+      "64 bytes (and 3 more)\n"
+      "    /name must be a name: a-z, 0-9, '-', '_' and '.', at most 64 bytes\n"
+      "    /providers/0/optionSchema unknown key, did you mean \"optionsSchema\"\n"
+      "    /providers/0/optionsSchema is missing\n"
+      "    /env/0 must be the name of an environment variable\n"
+      "  hint: ask the author of the plugin for a corrected build\n");
+  CHECK(message_of("other_major") ==
+        "plugins: 0 usable, 1 refused\n\nrefused: DIR/other_major/other_major.so\n"
+        "  plugin: other-major 9.0, providers: fixture-other-major\n  from: a test\n"
+        "  stage: abi_major\n"
+        "  why: is built for version 2 of the plugin interface, this program has version 1\n"
+        "  hint: update this program, or install an older plugin\n");
+  CHECK(message_of("missing_dependency") ==
+        "plugins: 0 usable, 1 refused\n\nrefused: DIR/missing_dependency/missing_dependency.so\n"
+        "  plugin: missing-dependency 1.2.3, providers: fixture-missing-dependency\n"
+        "  from: a test\n  stage: missing_dependency\n"
+        "  why: needs libsandforge_fixture_gone.so, which was not found\n"
+        "  loader: libsandforge_fixture_gone.so: cannot open shared object file: No such file or "
+        "directory\n"
+        "  hint: install what has libsandforge_fixture_gone.so, or put it where the dynamic loader "
+        "looks\n");
+  CHECK(message_of("undefined_symbol") ==
+        "plugins: 0 usable, 1 refused\n\nrefused: DIR/undefined_symbol/undefined_symbol.so\n"
+        "  plugin: undefined-symbol 1.2.3, providers: fixture-undefined-symbol\n  from: a test\n"
+        "  stage: undefined_symbol\n"
+        "  why: uses the symbol sandforge_fixture_nobody_defines_this, which nothing defines\n"
+        "  loader: DIR/undefined_symbol/undefined_symbol.so: undefined symbol: "
+        "sandforge_fixture_nobody_defines_this\n"
+        "  hint: it was linked without all of its libraries, or for newer ones: build it with "
+        "sandforge_add_plugin(), which finds that at link time\n");
+  CHECK(message_of("init_fails") ==
+        "plugins: 0 usable, 1 refused\n\nrefused: DIR/init_fails/init_fails.so\n"
+        "  plugin: init-fails 1.2.3, providers: fixture-init-fails\n  from: a test\n"
+        "  stage: init_failed\n  why: could not be initialised: the fixture does not want to\n"
+        "  hint: the message is the plugin's own\n");
+}
+
+TEST_CASE("load: code that is not as the manifest says") {
+  CHECK(attempt(fixture("bad_schema")).stage == LoadStage::schema_invalid);
+  CHECK(attempt(fixture("code_major")).stage == LoadStage::abi_major);
+  CHECK(attempt(fixture("null_entry")).stage == LoadStage::missing_member);
+  const auto entry = attempt(fixture("no_entry"));
+  CHECK(entry.stage == LoadStage::no_entry);
+  CHECK(entry.message == "does not export sandforge_plugin_entry_v1");
+  CHECK(entry.loader_text.find("undefined symbol: sandforge_plugin_entry_v1") != std::string::npos);
+  const auto shorter = attempt(fixture("short_table"));
+  CHECK(shorter.stage == LoadStage::missing_member);
+  CHECK(shorter.message == "its table of functions lacks open");
+  CHECK(attempt(fixture("null_open")).message == "its table of functions lacks open");
+}
+
+TEST_CASE("load: a failed init is not run twice") {
+  const auto first = attempt(fixture("init_fails"));
+  const auto second = attempt(fixture("init_fails"));
+  CHECK(first.stage == LoadStage::init_failed);
+  CHECK(to_json(first) == to_json(second));
+  const Error error = first.to_error();
+  CHECK(error.code == Status::crashed);
+  CHECK(error.reason == "plugin.init_failed");
+  CHECK(error.details.find("reason")->as_string() == "mood");
+  CHECK(error.details.find("code")->as_string() == "UNAVAILABLE");
+  CHECK(error.details.find("path")->as_string() == fixture("init_fails").string());
+}
+
+TEST_CASE("load: what others may write is refused") {
+  const TempDir dir;
+  const auto file = dir.copy(fixture("good_b"), "b.so");
+  std::filesystem::permissions(file, std::filesystem::perms(0666));
+  const auto writable = attempt(file);
+  CHECK(writable.stage == LoadStage::unsafe_permissions);
+  CHECK(writable.message == "the file is writable by every user (mode 0666)");
+  CHECK(writable.to_error().code == Status::forbidden);
+  std::filesystem::permissions(file, std::filesystem::perms(0755));
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0777));
+  const auto folder = attempt(file);
+  CHECK(folder.stage == LoadStage::unsafe_permissions);
+  CHECK(folder.message == "its folder is writable by every user (mode 0777)");
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0700));
+  CHECK(attempt(file).stage == LoadStage::loaded);
+}
+
+TEST_CASE("load: a file of another user is refused") {
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: only root can give a file away");
+    return;
+  }
+  const TempDir dir;
+  const auto file = dir.copy(fixture("good_b"), "b.so");
+  REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
+  const auto result = attempt(file);
+  CHECK(result.stage == LoadStage::unsafe_permissions);
+  CHECK(result.message == "the file belongs to user 12345");
+}
+
+TEST_CASE("load: a file that is replaced after it was loaded") {
+  const TempDir dir;
+  const auto file = dir.copy(fixture("good_b"), "b.so");
+  REQUIRE(attempt(file).stage == LoadStage::loaded);
+  const auto fresh = dir.copy(fixture("good_a"), "new.so");
+  std::filesystem::rename(fresh, file);
+  const auto result = attempt(file);
+  CHECK(result.stage == LoadStage::changed);
+  CHECK(result.hint == "restart this program");
+}
+
+TEST_CASE("scan: bad plugins do not hinder the others, and each is reported") {
+  const TempDir dir;
+  for (const char* name : {"good_a", "good_b", "twin_of_a", "no_manifest", "other_major"})
+    dir.copy(fixture(name), std::string(name) + ".so");
+  dir.write("helper", "no plugin");
+  dir.write("text.so", "text");
+  std::filesystem::create_directory(dir / "folder.so");
+  PluginSearchPath search;
+  search.add(dir.path(), "a test");
+  search.add_list((dir / "nowhere").string() + "::" + dir.path().string(), "SANDFORGE_PLUGIN_PATH");
+  const PluginLoader loader(options());
+  const auto scan = loader.scan(search);
+  REQUIRE(scan.files.size() == 2);
+  CHECK(scan.files[0].manifest.name == "good-a");
+  CHECK(scan.files[1].manifest.name == "good-b");
+  std::map<std::string, std::string> stages;
+  for (const auto& entry : scan.report.attempts)
+    stages[entry.path.filename().string()] = to_string(entry.stage);
+  CHECK(stages == std::map<std::string, std::string>{{"folder.so", "not_regular"},
+                                                     {"good_a.so", "found"},
+                                                     {"good_b.so", "found"},
+                                                     {"no_manifest.so", "no_manifest"},
+                                                     {"nowhere", "not_found"},
+                                                     {"other_major.so", "abi_major"},
+                                                     {"text.so", "not_elf"},
+                                                     {"twin_of_a.so", "duplicate_provider"}});
+  CHECK(scan.report.refused() == 6);
+  const auto document = to_json(scan.report);
+  CHECK(document.find("usable")->as_integer() == 2);
+  CHECK(document.find("candidates")->as_array().size() == 8);
+}
+
+TEST_CASE("scan: a provider that is taken is refused with its owner") {
+  PluginSearchPath search;
+  search.add(fixture("good_a"), "a test");
+  const PluginLoader loader(options());
+  const auto scan = loader.scan(search, {"fixture-good-a"});
+  REQUIRE(scan.report.attempts.size() == 1);
+  CHECK(scan.report.attempts[0].stage == LoadStage::duplicate_provider);
+  CHECK(scan.report.attempts[0].message ==
+        "declares the provider fixture-good-a, which this program has already");
+}
+
+TEST_CASE("scan: folders without plugins are noted") {
+  const TempDir dir;
+  PluginSearchPath search;
+  search.add(dir.path(), "configuration");
+  search.add(dir.path(), "configuration", std::string(64, '0'));
+  search.add_install_folder();
+  const PluginLoader loader(options());
+  const auto scan = loader.scan(search);
+  CHECK(scan.report.attempts.empty());
+  REQUIRE(scan.report.notes.size() == 2);
+  CHECK(scan.report.to_text() ==
+        "plugins: 0 usable, 0 refused\nlooked in " + dir.path().string() +
+            " (from: configuration): has no plugins\nlooked in " + dir.path().string() +
+            " (from: configuration): is a folder: only a file can be pinned to a sha256\n");
+  CHECK(search.entries().back().path.filename() == "plugins");
+}
+
+TEST_CASE("load stages: each has its own name and its error a code") {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kLoadStages; ++i) {
+    LoadAttempt entry;
+    entry.stage = static_cast<LoadStage>(i);
+    names.insert(to_string(entry.stage));
+    CHECK(entry.to_error().reason == "plugin." + std::string(to_string(entry.stage)));
+    CHECK(entry.to_error().code != Status::ok);
+  }
+  CHECK(names.size() == kLoadStages);
+}
+
+TEST_CASE("dynamic loader: its words are understood") {
+  std::string culprit;
+  CHECK(plugin::classify("/x/p.so: cannot open shared object file: No such file or directory",
+                         "/x/p.so", culprit) == LoadStage::load_failed);
+  CHECK(plugin::classify("/lib/libc.so.6: version `GLIBC_2.99' not found (required by /x/p.so)",
+                         "/x/p.so", culprit) == LoadStage::missing_dependency);
+  CHECK(culprit == "GLIBC_2.99");
+  CHECK(plugin::classify("/x/p.so: undefined symbol: f, version V1", "/x/p.so", culprit) ==
+        LoadStage::undefined_symbol);
+  CHECK(culprit == "f");
+  CHECK(plugin::classify("/x/p.so: cannot allocate memory in static TLS block", "/x/p.so",
+                         culprit) == LoadStage::load_failed);
+}
