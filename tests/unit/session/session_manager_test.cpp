@@ -106,11 +106,13 @@ TEST_CASE("Opening a session starts nothing, and gives settings with their defau
   CHECK(site.world->counts().starts == 0);
   CHECK(session->sandbox()->status() == SandboxStatus::pending);
   CHECK(session->record().status == SessionStatus::created);
+  CHECK_FALSE(site.record("s1").settings.contains("cpuCount"));
+
+  host.manager->start(SessionId("s1"));
   const auto created = site.world->creates().at(0);
   CHECK(created.settings.find("memoryMb")->as_integer() == 512);
   CHECK(created.settings.find("cpuCount")->as_integer() == 2);
   CHECK(created.context->caller_chose_id);
-  CHECK_FALSE(site.record("s1").settings.contains("cpuCount"));
 }
 
 TEST_CASE("A session without an id gets one, and has no checkpoints") {
@@ -118,6 +120,7 @@ TEST_CASE("A session without an id gets one, and has no checkpoints") {
   const auto host = site.host();
   const auto session = host.manager->open(spec(""), OpenMode::create);
   CHECK(session->id().str().rfind("s-", 0) == 0);
+  session->sandbox()->start();
   CHECK_FALSE(site.world->creates().at(0).context->caller_chose_id);
 }
 
