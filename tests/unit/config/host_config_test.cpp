@@ -78,10 +78,10 @@ TEST_CASE("A sandbox may take its options from the list of providers", "[config]
   CHECK(config->sandbox->pointer == "/providers/e2b");
   CHECK(sandforge::json::write(config->sandbox->options) == R"({"a":1})");
   CHECK(report("sandbox: {provider: e2b, options: {}}\nproviders: {e2b: {options: {}}}\n") ==
-        "c.yaml:1:34: /sandbox/options: options of this provider are given twice, here and under "
+        "c.yaml:1:26: /sandbox/options: options of this provider are given twice, here and under "
         "\"providers\"; keep one of them\n"
         "  sandbox: {provider: e2b, options: {}}\n"
-        "                                   ^\n");
+        "                           ^\n");
 }
 
 TEST_CASE("All mistakes are shown at once, with their lines", "[config]") {

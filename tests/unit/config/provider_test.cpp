@@ -118,8 +118,8 @@ TEST_CASE("Conditional variables are checked one by one", "[config]") {
         "c.yaml:4:5: /sandbox/options: \"port\" is missing (allowed: integer)\n"
         "      env:\n"
         "      ^\n"
-        "c.yaml:5:19: /sandbox/options/env/0/set/A: has 4 characters, at most 3 are allowed\n"
-        "c.yaml:6:19: /sandbox/options/env/1/set/C: has 6 characters, at most 3 are allowed\n");
+        "c.yaml:5:18: /sandbox/options/env/0/set/A: has 4 characters, at most 3 are allowed\n"
+        "c.yaml:6:18: /sandbox/options/env/1/set/C: has 6 characters, at most 3 are allowed\n");
   const auto none = schema(R"({"type":"object","additionalProperties":false})",
                            sandforge::SchemaProfile::options);
   CHECK(format_config_issues(*config, check_provider(*config, *config->sandbox, *none)) ==
