@@ -58,8 +58,8 @@ cleanup() {
   rm -rf "$work"
 }
 trap cleanup EXIT
-export SANDFORGE_LOCAL_ROOT=$work/sandboxes
-export XDG_STATE_HOME=$work/state XDG_DATA_HOME=$work/data XDG_CONFIG_HOME=$work/config
+export SANDFORGE_LOCAL_ROOT=$work/sandboxes SANDFORGE_STATE_DIR=$work/state
+unset MASTRACODE_LOCAL_SANDBOX_ROOT
 
 step "The main job: this repository in a sandbox"
 show sandforge run --provider local --repo "file://$root" --setup 'ls' -- git log --oneline -1

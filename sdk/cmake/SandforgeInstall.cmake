@@ -136,20 +136,3 @@ if(TARGET sandforge::core)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     COMPONENT sandforge FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
-
-# Programs of hosts/, in the build folder below bin as under the prefix. Examples stay where they are.
-file(GLOB folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/hosts/*)
-foreach(folder IN LISTS folders)
-  if(NOT EXISTS ${folder}/CMakeLists.txt OR folder MATCHES "/examples?$")
-    continue()
-  endif()
-  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
-  foreach(target IN LISTS targets)
-    get_target_property(type ${target} TYPE)
-    if(type STREQUAL "EXECUTABLE")
-      set_target_properties(${target} PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY ${SANDFORGE_PROGRAM_OUTPUT_DIR})
-      install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sandforge)
-    endif()
-  endforeach()
-endforeach()
