@@ -12,7 +12,7 @@ set -euo pipefail
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates
-  libboost1.81-dev rapidjson-dev libvalijson-dev libyaml-cpp-dev libre2-dev libcli11-dev
+  libboost1.81-dev rapidjson-dev libvalijson-dev:unpack libyaml-cpp-dev libre2-dev libcli11-dev
   libfmt-dev libssl-dev libsqlite3-dev
 )
 

@@ -14,7 +14,7 @@
 # ran and none failed.
 set -euo pipefail
 
-test_packages=(catch2 libbenchmark-dev procps util-linux openssl)
+test_packages=(catch2 libbenchmark-dev procps util-linux openssl python3-minimal)
 
 usage() {
   sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2

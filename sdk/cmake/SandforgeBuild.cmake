@@ -7,10 +7,19 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS OFF)
 
+# With a base folder, checkouts in different places share what was compiled once; the price is that
+# a debugger may need to be told where the sources are.
 find_program(SANDFORGE_CCACHE ccache)
-if(SANDFORGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SANDFORGE_CCACHE})
+find_program(SANDFORGE_ENV env)
+if(SANDFORGE_CCACHE AND SANDFORGE_ENV AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SANDFORGE_ENV} CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_NOHASHDIR=true ${SANDFORGE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+endif()
+
+# Packages of headers that were unpacked instead of installed (tests/tools/apt_install.sh).
+if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/usr)
+  list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/build/deps/usr)
 endif()
 
 # Warnings and instrumentation that every target of ours takes.
@@ -49,3 +58,30 @@ set(SANDFORGE_PLUGIN_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/sandforge/plugins
   CACHE STRING "Where plugins go, below the prefix")
 set(SANDFORGE_PROGRAM_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR})
 set(SANDFORGE_PLUGIN_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${SANDFORGE_PLUGIN_INSTALL_DIR})
+
+option(SANDFORGE_UNITY "Compile the files of a folder together, up to ten at a time" ON)
+
+# Files of one folder must not define the same name in an anonymous namespace.
+function(sandforge_unity target)
+  if(NOT SANDFORGE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(all ${target} SOURCES)
+  get_target_property(base ${target} SOURCE_DIR)
+  list(SORT all)
+  set(last "")
+  foreach(source IN LISTS all)
+    get_filename_component(full ${source} ABSOLUTE BASE_DIR ${base})
+    get_filename_component(dir ${full} DIRECTORY)
+    if(NOT dir STREQUAL last)
+      set(last ${dir})
+      set(count 0)
+    endif()
+    math(EXPR batch "${count} / 10")
+    math(EXPR count "${count} + 1")
+    file(RELATIVE_PATH name ${base} ${dir})
+    string(MAKE_C_IDENTIFIER "${name}_${batch}" group)
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+endfunction()

@@ -18,7 +18,9 @@ function(refuse why)
   if(MANIFEST)
     file(REMOVE ${PLUGIN})
   endif()
-  message(FATAL_ERROR "${PLUGIN}: ${why}")
+  # An error message of CMake is wrapped, a notice is not.
+  message(NOTICE "error: ${PLUGIN}: ${why}")
+  message(FATAL_ERROR "The plugin was refused.")
 endfunction()
 
 function(run out)

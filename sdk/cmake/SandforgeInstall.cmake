@@ -17,7 +17,7 @@ set(SANDFORGE_PACKAGE_OF_yaml-cpp yaml-cpp)
 # Headers only: of no use to who links the archive.
 set(SANDFORGE_HEADERS_ONLY valijson Boost::headers Boost::boost CLI11::CLI11 RapidJSON rapidjson)
 
-# The real target behind a link item, empty for plain libraries and generator expressions.
+# The target of this tree behind a link item, empty for all others.
 function(_sandforge_real item out)
   set(${out} "" PARENT_SCOPE)
   if(TARGET "${item}")
@@ -27,6 +27,19 @@ function(_sandforge_real item out)
     endif()
     set(${out} ${item} PARENT_SCOPE)
   endif()
+endfunction()
+
+# Appends the package that brings an imported target; those are not visible here, so by name.
+function(_sandforge_find_package target name packages)
+  string(REGEX REPLACE "::.*" "" family "${name}")
+  if(name MATCHES "^PkgConfig::(.*)$")
+    list(APPEND ${packages} "${name}=${${CMAKE_MATCH_1}_MODULE_NAME}")
+  elseif(SANDFORGE_PACKAGE_OF_${family})
+    list(APPEND ${packages} ${SANDFORGE_PACKAGE_OF_${family}})
+  elseif(name MATCHES "^[^$]*::")
+    message(FATAL_ERROR "${target} links ${name}: SandforgeInstall.cmake does not know its package")
+  endif()
+  set(${packages} ${${packages}} PARENT_SCOPE)
 endfunction()
 
 # Makes TARGET fit for export: our own flags and private headers are dropped from its interface,
@@ -46,16 +59,7 @@ function(_sandforge_prepare target archives packages)
     endif()
     list(APPEND kept ${item})
     if(NOT real)
-      continue()
-    endif()
-    get_target_property(imported ${real} IMPORTED)
-    if(imported)
-      string(REGEX REPLACE "::.*" "" family ${name})
-      if(SANDFORGE_PACKAGE_OF_${family})
-        list(APPEND ${packages} ${SANDFORGE_PACKAGE_OF_${family}})
-      else()
-        message(WARNING "${target} needs ${name}: which package is that? See SandforgeInstall.cmake")
-      endif()
+      _sandforge_find_package(${target} "${name}" ${packages})
     elseif(NOT real IN_LIST ${archives})
       list(APPEND ${archives} ${real})
       _sandforge_prepare(${real} ${archives} ${packages})
@@ -81,7 +85,13 @@ function(_sandforge_package name)
 
   set(SANDFORGE_DEPENDENCIES "")
   foreach(package IN LISTS P_PACKAGES)
-    string(APPEND SANDFORGE_DEPENDENCIES "find_dependency(${package})\n")
+    if(package MATCHES "^PkgConfig::(.*)=(.*)$")
+      string(APPEND SANDFORGE_DEPENDENCIES "find_dependency(PkgConfig)\n"
+        "if(NOT TARGET PkgConfig::${CMAKE_MATCH_1})\n"
+        "  pkg_check_modules(${CMAKE_MATCH_1} REQUIRED IMPORTED_TARGET ${CMAKE_MATCH_2})\nendif()\n")
+    else()
+      string(APPEND SANDFORGE_DEPENDENCIES "find_dependency(${package})\n")
+    endif()
   endforeach()
   set(config ${PROJECT_BINARY_DIR}/packages/${name}-config.cmake)
   configure_package_config_file(${PROJECT_SOURCE_DIR}/sdk/cmake/${name}-config.cmake.in ${config}
@@ -127,10 +137,10 @@ if(TARGET sandforge::core)
     COMPONENT sandforge FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
 
-# Programs of hosts/, in the build folder below bin as under the prefix.
+# Programs of hosts/, in the build folder below bin as under the prefix. Examples stay where they are.
 file(GLOB folders LIST_DIRECTORIES true CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/hosts/*)
 foreach(folder IN LISTS folders)
-  if(NOT EXISTS ${folder}/CMakeLists.txt)
+  if(NOT EXISTS ${folder}/CMakeLists.txt OR folder MATCHES "/examples?$")
     continue()
   endif()
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)

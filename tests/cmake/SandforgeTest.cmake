@@ -6,7 +6,7 @@ set(SANDFORGE_DISCOVER_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/DiscoverTests.cmake)
 # sandforge_test(NAME SOURCES … LIBS …
 #   [LABELS …]        ctest labels; the target tests-LABEL builds all programs of a label
 #   [STANDARD 17]     C++ standard, 20 by default
-#   [TIMEOUT 300]     seconds for one test case
+#   [TIMEOUT 300]     seconds for one test case; three times that with a sanitizer
 #   [ENVIRONMENT A=b …]
 #   [DEPENDS …]       targets that must be built first, such as plugins
 #   [LOCK name]       cases of programs with the same lock do not run at the same time
@@ -25,14 +25,26 @@ function(sandforge_test name)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
+  if(SANDFORGE_SANITIZE)
+    math(EXPR T_TIMEOUT "3 * ${T_TIMEOUT}")
+  endif()
 
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE sandforge_flags ${T_LIBS} Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_features(${name} PRIVATE cxx_std_${T_STANDARD})
-  # For tests that read files of the source tree or run programs of the build tree.
-  target_compile_definitions(${name} PRIVATE
-    SANDFORGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SANDFORGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # For tests that read files of the source tree or run programs of the build tree. Only the files
+  # that say the names get them: a path in every command would keep checkouts from sharing a cache.
+  foreach(source IN LISTS T_SOURCES)
+    get_filename_component(file ${source} ABSOLUTE)
+    if(EXISTS ${file})
+      file(STRINGS ${file} named REGEX "SANDFORGE_(SOURCE|BINARY)_DIR")
+      if(named)
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+          SANDFORGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SANDFORGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+      endif()
+    endif()
+  endforeach()
   if(T_DEPENDS)
     add_dependencies(${name} ${T_DEPENDS})
   endif()

@@ -8,10 +8,22 @@
 namespace sandforge::lint {
 namespace {
 
-// Headers that are heavy, or dangerous without the guards in front of them.
-constexpr std::array<std::string_view, 8> one_place = {"rapidjson/", "valijson/",   "yaml-cpp/",
-                                                       "boost/dll",  "boost/beast", "CLI/",
-                                                       "sqlite3.h",  "re2/"};
+// Headers that are heavy, or dangerous without the guards in front of them: each has one place,
+// which allow.txt names.
+struct OnePlace {
+  std::string_view prefix;
+  std::string_view rule;
+};
+constexpr std::array<OnePlace, 8> one_place = {{
+    {"rapidjson/", "include-rapidjson"},
+    {"valijson/", "include-valijson"},
+    {"yaml-cpp/", "include-yaml-cpp"},
+    {"boost/dll", "include-boost-dll"},
+    {"boost/beast", "include-boost-beast"},
+    {"CLI/", "include-cli11"},
+    {"sqlite3.h", "include-sqlite"},
+    {"re2/", "include-re2"},
+}};
 
 struct Layer {
   std::string_view folder;
@@ -66,9 +78,9 @@ void check_includes(const Source& source, const Tree& tree, Findings& findings) 
       continue;
     }
     const std::string name = token.text.substr(1, token.text.size() - 2);
-    for (const std::string_view heavy : one_place) {
-      if (name.rfind(heavy, 0) == 0) {
-        findings.add("include-one-place", token.line,
+    for (const OnePlace& heavy : one_place) {
+      if (name.rfind(heavy.prefix, 0) == 0) {
+        findings.add(std::string(heavy.rule), token.line,
                      token.text + " has one place, behind a small header of ours");
       }
     }

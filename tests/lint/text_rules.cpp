@@ -7,8 +7,8 @@
 namespace sandforge::lint {
 
 void check_text(const Source& source, const Tree& tree, Findings& findings) {
-  // /home/user is the documented home of a sandbox, not of a person.
-  static const std::regex home(R"(/(home|Users)/(?!user\b)[a-z][a-z0-9_-]*)");
+  // /home/user is the documented home of a sandbox, /home/x a name in examples: no person's.
+  static const std::regex home(R"(/(home|Users)/(?!(user|x)\b)[a-z][a-z0-9_-]*)");
   static const std::regex unfinished(R"(\b(TODO|FIXME|XXX)\b)");
 
   int number = 0;

@@ -2,21 +2,49 @@
 #pragma once
 
 #include <boost/asio/any_completion_handler.hpp>
+#include <concepts>
+#include <cstddef>
 #include <future>
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 #include "sandforge/error.hpp"
 
 namespace sandforge {
 
+// Move-only; takes any callable of a Result<T> and keeps its associated executor, allocator and
+// cancellation slot.
+//
+// Boost 1.81's any_completion_handler must not be move-assigned as it is: the assignment passes its
+// argument as an lvalue, which the converting constructor wraps, without end.
 template <class T>
-using Handler = boost::asio::any_completion_handler<void(Result<T>)>;
+class Handler : public boost::asio::any_completion_handler<void(Result<T>)> {
+  using Base = boost::asio::any_completion_handler<void(Result<T>)>;
+
+ public:
+  Handler() = default;
+  Handler(std::nullptr_t) noexcept {}
+  template <class F>
+    requires(!std::derived_from<std::decay_t<F>, Base> &&
+             std::invocable<std::decay_t<F>, Result<T>>)
+  Handler(F&& callable) : Base(std::forward<F>(callable)) {}
+  Handler(Base&& other) noexcept : Base(static_cast<Base&&>(other)) {}
+  Handler(Handler&& other) noexcept : Base(static_cast<Base&&>(other)) {}
+  Handler& operator=(Handler&& other) noexcept {
+    Handler taken(std::move(other));
+    this->swap(taken);
+    return *this;
+  }
+  Handler& operator=(std::nullptr_t) noexcept { return *this = Handler(); }
+};
 
 // Blocking form of an asynchronous function: starts it with a handler, waits, and throws its error.
 // Never on a thread of the Runtime.
 //
 //   auto info = await_result<SandboxInfo>([&](auto handler) {
-//   sandbox.async_info(std::move(handler)); });
+//     sandbox.async_info(std::move(handler));
+//   });
 template <class T, class Start>
 T await_result(Start&& start) {
   auto promise = std::make_shared<std::promise<Result<T>>>();
@@ -26,3 +54,8 @@ T await_result(Start&& start) {
 }
 
 }  // namespace sandforge
+
+template <class T, class Candidate>
+struct boost::asio::associated_executor<sandforge::Handler<T>, Candidate>
+    : boost::asio::associated_executor<
+          boost::asio::any_completion_handler<void(sandforge::Result<T>)>, Candidate> {};

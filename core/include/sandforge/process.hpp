@@ -24,8 +24,10 @@ using OutputFn = std::function<void(std::string_view)>;
 inline constexpr std::uint64_t kUnlimited = UINT64_MAX;
 
 struct ExecOptions {
-  std::optional<std::chrono::milliseconds> timeout;  // absent: the sandbox's; 0: none
-  std::chrono::milliseconds grace{2000};             // from terminate to kill
+  // For everything that the call does, a start included. Absent: exec takes the sandbox's, spawn
+  // the command's; 0: none.
+  std::optional<std::chrono::milliseconds> timeout;
+  std::chrono::milliseconds grace{2000};  // from terminate to kill
   EnvMap env;
   std::optional<std::string> cwd;
   std::string user;
@@ -34,7 +36,8 @@ struct ExecOptions {
   std::stop_token stop;  // a request ends the whole tree
   // Kept per stream, newest bytes; absent: 64 MiB for execute_command and exec, 1 MiB for spawn.
   std::optional<std::uint64_t> max_retained_bytes;
-  std::optional<std::uint64_t> output_limit;  // hard: more output than this ends the command
+  // Hard, both streams together: more output ends the command, and what is more goes to nobody.
+  std::optional<std::uint64_t> output_limit;
   bool combined = false;
   std::string tag;
   std::string request_id;
@@ -44,7 +47,9 @@ struct SpawnOptions : ExecOptions {
   bool stdin_pipe = true;
   bool detach = false;
   std::optional<Tty> tty;
-  bool manual_credit = false;  // output comes only as grant() allows, after the first window
+  // Output comes only as grant() allows, after the first window. Else credit comes back as
+  // callbacks return.
+  bool manual_credit = false;
   std::uint64_t window = 1U << 20;
 };
 
@@ -54,7 +59,10 @@ struct WaitOptions {
   std::stop_token stop;  // a request ends the process, not only the wait
 };
 
-// Thread rule: every function from any thread, the blocking ones not on a thread of the Runtime.
+// Dropping the last pointer to a process lets go of it; it runs on.
+//
+// Thread rule: every function from any thread, the blocking ones not on a thread of the Runtime;
+// handlers run on the sandbox's lane.
 class Process {
  public:
   virtual ~Process() = default;
@@ -72,11 +80,13 @@ class Process {
   // The end, for any number of callers: all get the same result. A command that could not start
   // gives an Error; how it ended otherwise is in the result.
   virtual void async_wait(WaitOptions options, Handler<CommandResult> done) = 0;
-  // All of data was taken. conflict: the process has ended, stdin was closed or not asked for.
+  // All of data was taken: waits for room. conflict: the process has ended, stdin was closed or not
+  // asked for. no_space: more than 64 MiB wait already.
   virtual void async_write(std::string data, Handler<void> done) = 0;
   virtual void async_close_stdin(Handler<void> done) = 0;  // idempotent
   // Ends the whole tree at once. false: it had ended already.
   virtual void async_kill(Handler<bool> done) = 0;
+  // Linux numbers, to the leader or the whole tree. conflict: it has ended.
   virtual void async_signal(int signal, bool tree, Handler<void> done) = 0;
   virtual void async_resize(std::uint32_t cols, std::uint32_t rows, Handler<void> done) = 0;
   virtual void grant(std::uint64_t bytes) = 0;

@@ -42,13 +42,18 @@ struct StartedInfo {
       false;                     // an earlier start made this machine, and its hook did not succeed
   std::uint64_t generation = 0;  // counts the machines that this object had
   std::optional<TemplateId> template_pending;
+  std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;
 };
 
-// Runs once per start that booted or reattached, before start answers; commands may be run from it.
-// An error fails the start: "Sandbox '<id>' onStart hook failed: <message>".
+// Runs once per start that booted or reattached, before start answers. While it runs the sandbox is
+// running, for everybody: commands, of the hook or of others, go through at once and fail with
+// conflict or gone, without another start, when the machine is lost meanwhile. It must not wait for
+// a stop or destroy. An error, a throw, or a dropped handler fails the start: "Sandbox '<id>'
+// onStart hook failed: <message>". On the lane; the handler may be called from any thread.
 using StartHook = std::function<void(std::shared_ptr<Sandbox>, StartedInfo, Handler<void>)>;
-// Before stop and before destroy. An error fails that call.
+// Before the provider stops or destroys; not for a destroy before any start. Commands go through as
+// in a StartHook. An error fails that call and leaves the machine. On the lane.
 using TeardownHook = std::function<void(std::shared_ptr<Sandbox>, Handler<void>)>;
 
 struct Hooks {
@@ -59,22 +64,29 @@ struct Hooks {
   std::function<void(const ProviderSandboxId&)> on_identity;
 };
 
+// Canonical JSON of the template to boot from, or nothing. Asked on the lane, late, and only before
+// a start that has no machine to go back to. Its error is a warning: the start goes on without.
+using TemplateFn = std::function<void(Handler<std::optional<std::string>>)>;
+
 // text replaces the default instructions; a function is given the default.
 using Instructions =
     std::variant<std::monostate, std::string, std::function<std::string(std::string)>>;
 
 struct SandboxConfig {
-  std::string id;    // empty: one is made up, and there are no checkpoints
-  std::string name;  // empty: the provider's name
+  // Empty: the context's session id, else one is made up and there are no checkpoints. Refused are
+  // `.`, `..`, separators, control characters, invalid UTF-8, more than 255 bytes.
+  std::string id;
+  std::string name;                                  // empty: the provider's name
   std::shared_ptr<const SessionContext> context;     // null: made of id
   json::Object settings;                             // effective
-  std::optional<std::chrono::milliseconds> timeout;  // default of commands; absent or 0: none
+  std::optional<std::chrono::milliseconds> timeout;  // default of exec; absent or 0: none
   std::optional<std::string> working_directory;
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::optional<std::string> checkpoint_name;
   std::optional<std::string> seed_checkpoint_name;
-  std::optional<EnvMap> env;  // the sandbox's own; the context's function goes before it
-  EnvMap overlay;             // seed of the runtime overlay
+  std::optional<EnvMap> env;     // the sandbox's own, where the context's function gives none
+  EnvMap overlay;                // seed of the runtime overlay
+  TemplateFn template_document;  // null: none
   Instructions instructions;
   Hooks hooks;
 };
@@ -106,7 +118,10 @@ json::Value to_json(const SandboxInfo& info);
 // Thread rule: every function from any thread; the blocking forms not on a thread of the Runtime.
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
  public:
-  // Unstarted; no I/O. The sandbox keeps the runtime's lanes, so the runtime must outlive it.
+  // Unstarted; no I/O. invalid: the configuration contradicts itself. The provider is asked for its
+  // object when that is first needed, and what it refuses is the error of that call. The sandbox
+  // keeps the runtime's lanes, so the runtime must outlive it. Dropping a sandbox leaves its
+  // machine and its processes alone.
   static Result<std::shared_ptr<Sandbox>> create(Runtime& runtime,
                                                  std::shared_ptr<ProviderBackend> provider,
                                                  SandboxConfig config);
@@ -120,28 +135,43 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   virtual std::optional<std::string> working_directory() const = 0;
   virtual std::optional<StartedInfo> started() const = 0;  // of the last start
 
-  // Start on running answers connected. Concurrent starts share one result. A failed start can be
-  // tried again.
+  // start, stop and destroy take effect in the order of their calls, one after the other; calls of
+  // one kind in a row share one result. What is done already succeeds without asking the provider.
+
+  // Start on running answers connected. A failed start can be tried again, also by a command. gone:
+  // the machine that was known no longer exists; the next start provisions anew.
   virtual void async_start(Handler<StartedInfo> done) = 0;
   virtual void async_stop(Handler<void> done) = 0;
-  // Works without a start. Destroying what is gone succeeds. A start afterwards provisions anew.
+  // Works without a start, which it never makes. Destroying what is gone succeeds. A start
+  // afterwards provisions anew.
   virtual void async_destroy(Handler<void> done) = 0;
   virtual void async_info(Handler<SandboxInfo> done) = 0;
   virtual void async_instructions(Handler<std::string> done) = 0;
 
-  // Shell text; args are quoted so that every byte but NUL survives. Starts the sandbox when it
-  // does not run. A non-zero exit is a result, never an error.
+  // Commands start the sandbox when it does not run, but not one that was destroyed (gone). A
+  // machine that was stopped from outside is started again and the command runs; one that is gone
+  // fails the command with gone before it started, and the next call provisions anew. A command is
+  // sent again only when it provably never started.
+  //
+  // A result, not an error, is: any exit code, a timeout and a stop (also those before the start,
+  // then with command_may_have_started false), and every end of a command that may have started. An
+  // error: a command that did not start.
+
+  // Shell text; args are quoted so that every byte but NUL survives.
   virtual void async_execute_command(std::string command, std::vector<std::string> args,
                                      ExecOptions options, Handler<CommandResult> done) = 0;
   // No shell.
   virtual void async_exec(std::vector<std::string> argv, ExecOptions options,
                           Handler<CommandResult> done) = 0;
-  // Answers as soon as the process has started.
+  // Answers as soon as the process has started; a timeout or a stop before that is an error. What
+  // the options name goes before what the command brings along; stdin_pipe and window are the
+  // options'.
   virtual void async_spawn(Command command, SpawnOptions options,
                            Handler<std::shared_ptr<Process>> done) = 0;
 
-  // Processes of spawn, and where the provider can those of earlier hosts. During teardown it lists
-  // without starting anything.
+  // Processes of spawn, and where the provider can those of earlier hosts. To see the latter it
+  // starts a sandbox that is pending or failed, never one that is stopped, destroyed or on its way
+  // there. Ended processes that nobody reads are kept up to 1024 and 64 MiB of output.
   virtual void async_list_processes(Handler<std::vector<ProcessInfo>> done) = 0;
   // Null when unknown or released. A process that has ended is given once, then forgotten.
   virtual void async_get_process(ProcessId id, Handler<std::shared_ptr<Process>> done) = 0;
@@ -149,7 +179,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   virtual void async_kill_process(ProcessId id, Handler<bool> done) = 0;
   virtual void release_process(const ProcessId& id) = 0;
 
-  // Overlay of the environment, merged into every command from now on.
+  // Overlay of the environment, merged into every command from now on. The updater gets a copy;
+  // throws InvalidArgumentError for what is no environment. Not from within an updater.
   virtual void set_env(std::function<EnvMap(EnvMap)> updater) = 0;
   virtual EnvMap env() const = 0;
   // The updater is given the present hook and returns the one of later starts.

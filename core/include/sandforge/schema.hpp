@@ -96,7 +96,7 @@ struct CompileResult {
 CompileResult compile_schema(const json::Value& schema, SchemaProfile profile);
 
 // The same from text; JSON errors come back as an issue at the root with line and column.
-CompileResult compile_schema(std::string_view text, SchemaProfile profile);
+CompileResult compile_schema_text(std::string_view text, SchemaProfile profile);
 
 // Keeps compiled schemas by profile and the SHA-256 of their text, members in order; the least
 // recently used goes when it is full. Refused schemas are not kept.

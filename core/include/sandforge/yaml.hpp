@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "sandforge/schema.hpp"
@@ -27,17 +26,32 @@ struct SourcePosition {
 // Where the values of a document and the keys of its members were written.
 class SourceMap {
  public:
-  void add_value(std::string pointer, SourcePosition at) { values_[std::move(pointer)] = at; }
-  void add_key(std::string pointer, SourcePosition at) { keys_[std::move(pointer)] = at; }
+  SourceMap();
 
-  // The position of the value; of its nearest ancestor when the pointer is not in the document.
+  // The position of the value; of its nearest ancestor when the pointer is not in the document or
+  // comes from an alias.
   SourcePosition value(std::string_view pointer) const;
   // The position of the key of a member; of the value where there is no key.
   SourcePosition key(std::string_view pointer) const;
 
+  // How many values without members or items stand on this line.
+  std::size_t values_on_line(std::size_t line) const;
+
+  // For readers. Nodes are numbered; 0 is the root. Items of arrays have empty names.
+  std::uint32_t add(std::uint32_t parent, std::string name, SourcePosition key);
+  void set_value(std::uint32_t node, SourcePosition at);
+
  private:
-  std::unordered_map<std::string, SourcePosition> values_;
-  std::unordered_map<std::string, SourcePosition> keys_;
+  struct Node {
+    std::string name;
+    SourcePosition key;
+    SourcePosition value;
+    std::vector<std::uint32_t> children;
+  };
+  const Node* child(const Node& node, std::string_view token) const;
+  std::vector<const Node*> path(std::string_view pointer) const;
+
+  std::vector<Node> nodes_;
 };
 
 struct YamlLimits {
@@ -67,13 +81,13 @@ YamlResult parse_yaml(std::string_view text, const YamlLimits& limits = {});
 //   config.yaml:3:12: expected integer, got string
 //     cpuCount: "two"
 //               ^
-// Long lines are shortened around the caret. Ends with a newline. A position of zero gives
-// "file: message" alone. `redact` hides the source line's content after the first colon.
+// Long lines are cut around the caret. Ends with a newline. A position of zero gives
+// "file: message" alone. With `redact` the rest of the line from the column on is not shown.
 std::string format_diagnostic(std::string_view file, std::string_view text, SourcePosition at,
                               std::string_view message, bool redact = false);
 
 // An issue of a document that was read from YAML: unknown keys point at the key, the rest at the
-// value. Source lines of secrets are not shown when `redact` is set.
+// value.
 std::string format_diagnostic(std::string_view file, std::string_view text, const SourceMap& source,
                               const Issue& issue, bool redact = false);
 

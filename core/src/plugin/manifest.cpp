@@ -13,6 +13,8 @@
 #include "sandforge/abi.h"
 #include "sandforge/support/suggest.hpp"
 
+#include "plugin/names.hpp"
+
 namespace sandforge {
 namespace {
 
@@ -64,19 +66,10 @@ bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
 
-// Names of plugins, providers and services: they become part of paths, tables and log lines.
-bool is_name(std::string_view text) {
-  if (text.empty() || text.size() > 64 || (!is_lower(text[0]) && !is_digit(text[0]))) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_lower(c) || is_digit(c) || c == '-' || c == '_' || c == '.';
-  });
-}
-
 bool is_variable(std::string_view text) {
   if (text.empty() || text.size() > 256 || is_digit(text[0])) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_lower(c) || is_upper(c) || is_digit(c) || c == '_';
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; });
 }
 
 bool is_plain_text(std::string_view text, std::size_t limit) {
@@ -133,7 +126,7 @@ class Reader {
   std::string name(const json::Object& object, const std::string& at) {
     const json::Value* value = required(object, at, "name");
     if (value == nullptr) return {};
-    if (value->is_string() && is_name(value->as_string())) return value->as_string();
+    if (value->is_string() && plugin::is_name(value->as_string())) return value->as_string();
     mistake(at + "/name", "must be a name: a-z, 0-9, '-', '_' and '.', at most 64 bytes");
     return {};
   }
@@ -231,6 +224,13 @@ Error invalid(std::string message) {
 
 }  // namespace
 
+bool plugin::is_name(std::string_view text) {
+  if (text.empty() || text.size() > 64 || (!is_lower(text[0]) && !is_digit(text[0]))) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return is_lower(c) || is_digit(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
 Result<Manifest> parse_manifest(std::string_view text) {
   json::Limits limits;
   limits.bytes = kMaxBytes;
@@ -256,20 +256,21 @@ Result<Manifest> parse_manifest(std::string_view text) {
   manifest.version = reader.text(object, "", "version", 64, true);
   read_abi(reader, object, manifest);
   read_providers(reader, object, manifest);
-  manifest.env = reader.names(object, "env", is_variable,
-                              "must be the name of an environment variable");
-  manifest.services = reader.names(object, "services", is_name, "must be the name of a service");
+  manifest.env =
+      reader.names(object, "env", is_variable, "must be the name of an environment variable");
+  manifest.services =
+      reader.names(object, "services", plugin::is_name, "must be the name of a service");
   manifest.homepage = reader.text(object, "", "homepage", 1024, false);
   manifest.license = reader.text(object, "", "license", 128, false);
 
   json::Array mistakes = reader.take();
   if (mistakes.empty()) return manifest;
-  const std::string first = mistakes[0].find("pointer")->as_string() + " " +
-                            mistakes[0].find("message")->as_string();
-  Error error = invalid(mistakes.size() == 1
-                            ? "the manifest is not valid: " + first
-                            : fmt::format("the manifest is not valid: {} (and {} more)", first,
-                                          mistakes.size() - 1));
+  const std::string first =
+      mistakes[0].find("pointer")->as_string() + " " + mistakes[0].find("message")->as_string();
+  Error error =
+      invalid(mistakes.size() == 1 ? "the manifest is not valid: " + first
+                                   : fmt::format("the manifest is not valid: {} (and {} more)",
+                                                 first, mistakes.size() - 1));
   error.details.set("mistakes", std::move(mistakes));
   return error;
 }

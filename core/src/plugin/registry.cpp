@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "plugin/abi_backend.hpp"
+#include "plugin/names.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/schema.hpp"
 #include "sandforge/support/suggest.hpp"
@@ -38,12 +39,6 @@ Result<void> check_schema(const json::Value& schema, SchemaProfile profile) {
   if (issues.size() > 1) error.message += fmt::format(" (and {} more)", issues.size() - 1);
   error.details.set("issues", std::move(issues));
   return error;
-}
-
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-  });
 }
 
 }  // namespace
@@ -97,8 +92,9 @@ LoadReport ProviderRegistry::scan(const PluginSearchPath& path) {
 }
 
 Result<void> ProviderRegistry::add(ProviderDefinition definition) {
-  if (!is_name(definition.name) || !definition.open)
-    return Error(Status::invalid, "a provider needs a name of a-z, 0-9, '-', '_', '.', and a factory",
+  if (!plugin::is_name(definition.name) || !definition.open)
+    return Error(Status::invalid,
+                 "a provider needs a name of a-z, 0-9, '-', '_', '.', and a factory",
                  "registry.invalid");
   if (options_.check_options) {
     if (auto good = options_.check_options(definition.options_schema); !good) return good;
@@ -108,9 +104,8 @@ Result<void> ProviderRegistry::add(ProviderDefinition definition) {
   if (before != entries_.end())
     return Error(Status::already_exists,
                  fmt::format("the provider {} exists already, {}", definition.name,
-                             before->second->file
-                                 ? "in " + before->second->file->path.string()
-                                 : std::string("registered in code")),
+                             before->second->file ? "in " + before->second->file->path.string()
+                                                  : std::string("registered in code")),
                  "plugin.duplicate_provider");
   if (definition.display_name.empty()) definition.display_name = definition.name;
   auto entry = std::make_shared<Entry>();
@@ -174,8 +169,8 @@ PluginLoader::Loaded ProviderRegistry::load(const PluginFile& file) {
   const std::lock_guard lock(mutex_);
   if (loaded.plugin != nullptr) loaded_[file.path] = loaded.plugin;
   for (LoadAttempt& attempt : report_.attempts) {
-    const bool same = attempt.usable() && attempt.plugin == file.manifest.name &&
-                      attempt.origin == file.origin;
+    const bool same =
+        attempt.usable() && attempt.plugin == file.manifest.name && attempt.origin == file.origin;
     if (!same) continue;
     const auto path = attempt.path;  // as it was named, not as it is resolved
     attempt = loaded.attempt;
@@ -246,9 +241,8 @@ void ProviderRegistry::async_open(std::string name, json::Object options,
 }
 
 std::shared_ptr<ProviderBackend> ProviderRegistry::open(std::string name, json::Object options) {
-  return await_result<std::shared_ptr<ProviderBackend>>([&](auto handler) {
-    async_open(std::move(name), std::move(options), std::move(handler));
-  });
+  return await_result<std::shared_ptr<ProviderBackend>>(
+      [&](auto handler) { async_open(std::move(name), std::move(options), std::move(handler)); });
 }
 
 }  // namespace sandforge

@@ -87,7 +87,7 @@ CompileResult compile_schema(const json::Value& schema, SchemaProfile profile) {
   }
 }
 
-CompileResult compile_schema(std::string_view text, SchemaProfile profile) {
+CompileResult compile_schema_text(std::string_view text, SchemaProfile profile) {
   if (text.size() > sd::max_schema_bytes)
     return failed(too_large("the schema is larger than 1 MiB"));
   const json::ParseResult parsed = json::parse(text);

@@ -18,16 +18,18 @@ namespace {
 // All assertions on single values of one subschema, as one constraint.
 class LeafConstraint final : public valijson::constraints::PolyConstraint {
  public:
-  explicit LeafConstraint(const Leaf& leaf) : leaf_(&leaf) {}
+  explicit LeafConstraint(const Node& node) : node_(&node) {}
 
   bool validate(const valijson::adapters::Adapter& target, const std::vector<std::string>&,
                 valijson::ValidationResults*) const override {
     if (const auto* adapter = dynamic_cast<const ValueAdapter*>(&target)) {
       adapter->charge();
-      return check_leaf(*leaf_, adapter->value()) == 0;
+      const json::Value& value = adapter->value();
+      if (check_leaf(node_->leaf, value) != 0) return false;
+      return !node_->flat || !value.is_object() || members_fit(value.as_object());
     }
     // valijson hands over the names of members as strings of its own kind.
-    return check_leaf(*leaf_, std::string_view(target.asString())) == 0;
+    return check_leaf(node_->leaf, std::string_view(target.asString())) == 0;
   }
 
  private:
@@ -36,14 +38,23 @@ class LeafConstraint final : public valijson::constraints::PolyConstraint {
   }
   std::size_t sizeOf() const override { return sizeof(LeafConstraint); }
 
-  const Leaf* leaf_;
+  bool members_fit(const json::Object& object) const {
+    for (const json::Member& member : object) {
+      const Node* declared = node_->property(member.first);
+      if (declared == nullptr) return false;
+      if (check_leaf(resolve(*declared).leaf, member.second) != 0) return false;
+    }
+    return true;
+  }
+
+  const Node* node_;
 };
 
 class LeafBuilder final : public valijson::ConstraintBuilder {
  public:
   explicit LeafBuilder(const Program& program) : program_(program) {}
   valijson::constraints::Constraint* make(const valijson::adapters::Adapter& index) const override {
-    return new LeafConstraint(program_.nodes.at(static_cast<std::size_t>(index.getInteger())).leaf);
+    return new LeafConstraint(program_.nodes.at(static_cast<std::size_t>(index.getInteger())));
   }
 
  private:

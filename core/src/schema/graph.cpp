@@ -126,6 +126,20 @@ std::size_t parse_depth(const Program& program) {
   return deepest;
 }
 
+bool is_leaf_only(const Node& reference) {
+  const Node& node = resolve(reference);
+  return node.ref == nullptr && all_children(node).empty();
+}
+
+void mark_flat(Program& program) {
+  for (Node& node : program.nodes) {
+    const Node* rest = node.additional_properties;
+    if (rest == nullptr || !resolve(*rest).leaf.never || node.property_names != nullptr) continue;
+    node.flat = std::all_of(node.properties.begin(), node.properties.end(),
+                            [](const Property& member) { return is_leaf_only(*member.node); });
+  }
+}
+
 }  // namespace
 
 void check_graph(Program& program, std::vector<Issue>& issues) {
@@ -134,6 +148,7 @@ void check_graph(Program& program, std::vector<Issue>& issues) {
     return;
   }
   if (!InPlaceWalk(program, issues).run()) return;
+  mark_flat(program);
   if (parse_depth(program) > max_parse_depth) {
     issues.push_back(
         {"", "$ref", "the schema nests more than 128 deep through references", {}, {}});

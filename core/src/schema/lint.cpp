@@ -1,6 +1,6 @@
 #include "lint.hpp"
 
-#include <array>
+#include <algorithm>
 
 #include "formats.hpp"
 #include "quote.hpp"
@@ -283,6 +283,29 @@ int hex_digit(char c) noexcept {
   return -1;
 }
 
+void measure_string(const std::string& text, Measure& out) {
+  out.bytes += text.size() + 2;
+  out.longest_string = std::max(out.longest_string, text.size());
+}
+
+void measure_into(const json::Value& value, std::size_t depth, Measure& out) {
+  out.depth = std::max(out.depth, depth);
+  ++out.nodes;
+  out.bytes += 2;
+  if (depth > max_depth || out.nodes > max_nodes) return;
+  if (value.is_string()) {
+    measure_string(value.as_string(), out);
+  } else if (value.is_array()) {
+    for (const json::Value& item : value.as_array())
+      measure_into(item, depth + 1, out);
+  } else if (value.is_object()) {
+    for (const json::Member& member : value.as_object()) {
+      measure_string(member.first, out);
+      measure_into(member.second, depth + 1, out);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Issue> lint_schema(const json::Value& schema, SchemaProfile profile) {
@@ -322,28 +345,7 @@ bool reference_pointer(std::string_view reference, std::string& pointer) {
 
 Measure measure(const json::Value& value) {
   Measure out;
-  std::vector<std::pair<const json::Value*, std::size_t>> todo{{&value, 1}};
-  while (!todo.empty()) {
-    const auto [at, depth] = todo.back();
-    todo.pop_back();
-    out.depth = std::max(out.depth, depth);
-    ++out.nodes;
-    out.bytes += 2;
-    if (out.depth > max_depth || out.nodes > max_nodes) return out;
-    if (at->is_string()) {
-      out.bytes += at->as_string().size();
-      out.longest_string = std::max(out.longest_string, at->as_string().size());
-    } else if (at->is_array()) {
-      for (const json::Value& item : at->as_array())
-        todo.emplace_back(&item, depth + 1);
-    } else if (at->is_object()) {
-      for (const json::Member& member : at->as_object()) {
-        out.bytes += member.first.size() + 2;
-        out.longest_string = std::max(out.longest_string, member.first.size());
-        todo.emplace_back(&member.second, depth + 1);
-      }
-    }
-  }
+  measure_into(value, 1, out);
   return out;
 }
 

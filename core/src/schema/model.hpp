@@ -86,6 +86,9 @@ struct Node {
   const Node* else_ = nullptr;
   std::vector<Dependency> dependencies;
   bool has_properties_keyword = false;
+  // A closed object whose members are checked by their leaves alone: the common settings schema.
+  // It is checked in one go instead of by one constraint for each member.
+  bool flat = false;
   bool is_tuple = false;
 
   bool secret = false;  // x-secret, writeOnly, format password; here or in what applies with it

@@ -31,14 +31,14 @@ void add_many(json::Object& out, const char* keyword, const std::vector<const No
 }
 
 void add_object_keywords(json::Object& out, const Node& node) {
-  if (node.has_properties_keyword) {
+  if (node.has_properties_keyword && !node.flat) {
     json::Object properties;
     for (const Property& property : node.properties) {
       properties.set(property.name, reference(*property.node));
     }
     out.set("properties", std::move(properties));
   }
-  if (node.additional_properties != nullptr) {
+  if (node.additional_properties != nullptr && !node.flat) {
     out.set("additionalProperties", closed_or_reference(*node.additional_properties));
   }
   add_one(out, "propertyNames", node.property_names);
@@ -59,7 +59,7 @@ void add_object_keywords(json::Object& out, const Node& node) {
 
 json::Value rewrite(const Node& node) {
   json::Object out;
-  if (node.checks_leaf) out.set(leaf_keyword, static_cast<std::int64_t>(node.index));
+  if (node.checks_leaf || node.flat) out.set(leaf_keyword, static_cast<std::int64_t>(node.index));
   if (node.ref != nullptr || node.source->is_bool()) return out;
   add_many(out, "allOf", node.all_of);
   add_many(out, "anyOf", node.any_of);

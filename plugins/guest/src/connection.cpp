@@ -19,6 +19,9 @@ constexpr std::size_t kTurnSize = 1024 * 1024;
 constexpr std::size_t kBacklogLimit = 16 * 1024 * 1024;  // a host that reads nothing is cut off
 constexpr int kBatchFrames = 8;
 constexpr int kSilentPings = 4;
+constexpr std::int64_t kLazyMs = 1;
+// EPOLLOUT only while the socket is full: else each read of the host would wake us.
+constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP;
 
 }  // namespace
 
@@ -35,8 +38,7 @@ bool Connection::start() {
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0)
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   if (!posix::set_nonblocking(socket_.get(), true)) return false;
-  if (!supervisor_.loop().watch(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP, *this))
-    return false;
+  if (!supervisor_.loop().watch(socket_.get(), kReadEvents, *this)) return false;
   check_silence();
   return true;
 }
@@ -59,15 +61,19 @@ void Connection::check_silence() {
 void Connection::on_ready(std::uint32_t events) {
   if (closed_) return;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) readable_ = true;
-  if (events & EPOLLOUT) writable_ = true;
+  if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) hung_up_ = true;
+  if ((events & EPOLLOUT) && !std::exchange(writable_, true)) {
+    supervisor_.loop().change(socket_.get(), kReadEvents, *this);
+    flush();
+  }
   read_input();
-  if (!closed_) flush();
 }
 
 void Connection::close(const char* reason) {
   if (std::exchange(closed_, true)) return;
   if (reason) std::fprintf(stderr, "sandforge-guest: connection closed: %s\n", reason);
   supervisor_.loop().cancel(ping_);
+  supervisor_.loop().cancel(lazy_);
   supervisor_.loop().forget(socket_.get());
   socket_.reset();
   turns_.clear();
@@ -102,6 +108,8 @@ void Connection::read_input() {
     heard_ = true;
     in_end_ += static_cast<std::size_t>(n);
     budget -= std::min(budget, static_cast<std::size_t>(n));
+    // A short read emptied the socket, and what comes later wakes us, except for the end.
+    if (in_end_ < in_.size() && !hung_up_) readable_ = false;
     if (!parse_input()) return;
   }
   if (readable_ && !closed_ && !std::exchange(read_queued_, true))
@@ -140,6 +148,17 @@ void Connection::send(wire::FrameType type, std::uint64_t channel, std::uint64_t
   flush_later();
 }
 
+void Connection::send_lazily(wire::FrameType type, std::uint64_t channel,
+                             std::string_view payload) {
+  if (closed_) return;
+  wire::append_message(out_, type, channel, 0, payload);
+  if (flush_queued_ || lazy_.second != 0) return;
+  lazy_ = supervisor_.loop().at(supervisor_.loop().now() + kLazyMs, [this] {
+    lazy_ = {};
+    flush();
+  });
+}
+
 void Connection::send_error(std::uint64_t channel, wire::ErrorCode code, std::string message,
                             int error_number) {
   wire::ErrorInfo error;
@@ -174,13 +193,19 @@ void Connection::flush_later() {
   });
 }
 
+void Connection::socket_full() {
+  if (std::exchange(writable_, false))
+    supervisor_.loop().change(socket_.get(), kReadEvents | EPOLLOUT, *this);
+}
+
 bool Connection::flush_queued() {
+  supervisor_.loop().cancel(lazy_);
   while (out_begin_ < out_.size()) {
     const ssize_t n =
         ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
-      writable_ = false;
+      socket_full();
       if (out_.size() - out_begin_ > kBacklogLimit) close("the host does not read");
       return false;
     }
@@ -270,7 +295,7 @@ bool Connection::send_batch(Attachment& a) {
   }
   auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
   const bool full = sent < size;
-  if (full) writable_ = false;
+  if (full) socket_full();
   for (int i = 0; i < count && sent > 0; ++i) {
     const posix::OutputLog::Slice& slice = frames[i].slice;
     const std::size_t whole = wire::kHeaderSize + slice.size;

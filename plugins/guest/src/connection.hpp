@@ -37,6 +37,9 @@ class Connection final : public Source {
     message.encode(payload);
     send(type, channel, 0, payload);
   }
+  // The same for what may wait a moment for company: for a short command this saves the host one
+  // wake-up.
+  void send_lazily(wire::FrameType type, std::uint64_t channel, std::string_view payload);
   void send_error(std::uint64_t channel, wire::ErrorCode code, std::string message,
                   int error_number = 0);
 
@@ -60,12 +63,14 @@ class Connection final : public Source {
   bool broken(const char* reason);
   void flush_later();
   bool flush_queued();
+  void socket_full();
   bool send_batch(Attachment& a);
   void check_silence();
 
   Supervisor& supervisor_;
   posix::Fd socket_;
   bool readable_ = false;
+  bool hung_up_ = false;
   bool writable_ = true;
   bool closed_ = false;
   bool greeted_ = false;
@@ -85,6 +90,7 @@ class Connection final : public Source {
   bool heard_ = true;
   int silent_ = 0;
   EventLoop::Timer ping_{};
+  EventLoop::Timer lazy_{};
 };
 
 }  // namespace sandforge::guest

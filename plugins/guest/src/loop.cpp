@@ -24,6 +24,13 @@ bool EventLoop::watch(int fd, std::uint32_t events, Source& source) {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+void EventLoop::change(int fd, std::uint32_t events, Source& source) {
+  struct epoll_event event = {};
+  event.events = events | EPOLLET;
+  event.data.ptr = &source;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
 void EventLoop::forget(int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }

@@ -28,6 +28,8 @@ class EventLoop {
 
   // Edge-triggered. False with errno set.
   bool watch(int fd, std::uint32_t events, Source& source);
+  void change(int fd, std::uint32_t events, Source& source);
+  // Not needed for a descriptor that is the only one of its file and is closed next.
   void forget(int fd);
 
   // Milliseconds that pass while the program may run: time in which the whole container was frozen

@@ -20,6 +20,8 @@ namespace sandforge::guest {
 namespace {
 
 constexpr std::size_t kShownCommand = 1024;
+// What a command that ends at once need not pay for is done after this time.
+constexpr std::int64_t kSettleMs = 2;
 // A deadline further away than this is none that anybody will see.
 constexpr std::uint64_t kMaxTimeoutMs = std::uint64_t{1} << 50;
 
@@ -80,6 +82,7 @@ Process::Process(Supervisor& supervisor, std::uint64_t id, wire::SpawnRequest re
 Process::~Process() {
   EventLoop& loop = supervisor_.loop();
   loop.cancel(deadline_);
+  loop.cancel(settle_timer_);
   loop.cancel(drain_timer_);
   loop.cancel(tree_timer_);
   for (Output& out : outputs_)
@@ -134,12 +137,9 @@ bool Process::open_streams(posix::Fd child[3], wire::ErrorInfo& error) {
     if (!posix::make_pipe(pipe) || !posix::set_nonblocking(pipe.write.get(), true)) return failed();
     child[0] = std::move(pipe.read);
     input_.fd = std::move(pipe.write);
-  } else {
-    child[0].reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!child[0]) return failed();
   }
   for (int i = 0; i < (request_.combined ? 1 : 2); ++i) {
-    if (!posix::make_pipe(pipe) || !posix::set_nonblocking(pipe.read.get(), true)) return failed();
+    if (!posix::make_pipe(pipe, posix::PipeEnd::read)) return failed();
     outputs_[i].fd = std::move(pipe.read);
     child[1 + i] = std::move(pipe.write);
   }
@@ -168,7 +168,7 @@ bool Process::start(wire::ErrorInfo& error) {
   if (spec.user && !spec.user->home.empty() && !is_set(spec.environment, "HOME"))
     spec.environment.push_back("HOME=" + spec.user->home);
   spec.cwd = directory();
-  spec.stdin_fd = child[0].get();
+  spec.stdin_fd = child[0] ? child[0].get() : supervisor_.null_device();
   spec.stdout_fd = request_.tty ? child[0].get() : child[1].get();
   spec.stderr_fd = request_.tty ? child[0].get() : (child[2] ? child[2] : child[1]).get();
   spec.controlling_terminal = request_.tty.has_value();
@@ -185,6 +185,10 @@ bool Process::start(wire::ErrorInfo& error) {
   pid_ = session_ = result.pid;
 
   EventLoop& loop = supervisor_.loop();
+  settle_timer_ = loop.at(loop.now() + kSettleMs, [this] {
+    settle_timer_ = {};
+    supervisor_.prefer_for_oom(pid_);
+  });
   for (Output& out : outputs_)
     if (out.fd) loop.watch(out.fd.get(), EPOLLIN, out);
   if (input_.fd) loop.watch(input_.fd.get(), EPOLLOUT, input_);
@@ -212,6 +216,7 @@ void Process::leader_exited(int wait_status) {
   exit_.duration_ns = static_cast<std::uint64_t>(posix::monotonic_ns() - started_ns_);
   EventLoop& loop = supervisor_.loop();
   loop.cancel(deadline_);
+  loop.cancel(settle_timer_);
   drain_.leader_exited(loop.now());
   close_input(0);
   for (Attachment* a : attachments_)

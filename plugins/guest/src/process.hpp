@@ -42,6 +42,8 @@ class Process {
 
   // Channels. -----------------------------------------------------------------------------------
   void attach(Attachment& a, wire::Cursor from);
+  // The channel, about to be attached, feeds the standard input from now on.
+  void take_stdin(Attachment& a);
   void detach(Attachment& a);
   void add_credit(Attachment& a, std::uint64_t bytes);
   void delivered(Attachment& a);  // the connection sent some of what it had
@@ -55,6 +57,9 @@ class Process {
   // Terminates the tree, kills it after the grace, and tells the supervisor when it is empty.
   void end_tree(std::int64_t grace_ms);
   bool signal(int number, wire::SignalScope scope);
+  // Members that were found while it is being ended.
+  const std::vector<posix::Member>& seen() const noexcept { return seen_; }
+  void remember(const posix::Member& member) { seen_.push_back(member); }
   // What find_members looks for.
   posix::TreeIdentity tree() const;
   // Its session number now belongs to somebody else.
@@ -113,7 +118,7 @@ class Process {
   void grant_input();
 
   void deadline_passed();
-  void signal_tree(int number);
+  void terminate_tree();
   void tree_step();
   void tree_ended();
 
@@ -137,6 +142,7 @@ class Process {
   posix::DrainRule drain_;
   bool over_ = false;
   EventLoop::Timer deadline_{};
+  EventLoop::Timer settle_timer_{};
   EventLoop::Timer drain_timer_{};
 
   bool ending_ = false;
@@ -146,6 +152,7 @@ class Process {
   EventLoop::Timer tree_timer_{};
   bool tree_step_queued_ = false;
   int strays_ = 0;
+  std::vector<posix::Member> seen_;  // while it is being ended
 };
 
 }  // namespace sandforge::guest

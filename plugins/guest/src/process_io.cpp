@@ -37,7 +37,8 @@ void Process::Output::on_ready(std::uint32_t events) {
 
 void Process::close_output(Output& out) {
   if (!out.fd) return;
-  supervisor_.loop().forget(out.fd.get());
+  // The input of a terminal is another descriptor of the same file.
+  if (request_.tty) supervisor_.loop().forget(out.fd.get());
   out.fd.reset();
 }
 
@@ -166,6 +167,14 @@ void Process::attach(Attachment& a, wire::Cursor from) {
   end_channel(a);
 }
 
+void Process::take_stdin(Attachment& a) {
+  if (Attachment* before = stdin_owner()) {
+    before->owns_stdin = false;
+    before->connection->send(wire::FrameType::stdin_closed, before->channel, 0);
+  }
+  a.owns_stdin = true;
+}
+
 void Process::detach(Attachment& a) {
   const auto found = std::find(attachments_.begin(), attachments_.end(), &a);
   if (found == attachments_.end()) return;
@@ -266,7 +275,7 @@ void Process::write_input() {
 // -1: as the host asked, so it is not told.
 void Process::close_input(int error_number) {
   if (!input_.fd) return;
-  supervisor_.loop().forget(input_.fd.get());
+  if (request_.tty) supervisor_.loop().forget(input_.fd.get());
   input_.fd.reset();
   input_.buffer.clear();
   input_.begin = 0;

@@ -20,6 +20,7 @@ posix::TreeIdentity Process::tree() const {
   tree.leader_alive = !exited_;
   tree.mark_name = kMarkName;
   tree.mark_value = supervisor_.mark_of(id_);
+  tree.known = seen_;
   return tree;
 }
 
@@ -34,16 +35,16 @@ bool Process::signal(int number, wire::SignalScope scope) {
   return ::kill(scope == wire::SignalScope::group ? -pid_ : pid_, number) == 0;
 }
 
-void Process::signal_tree(int number) {
-  // The group at once, so that this also works where there is no /proc.
-  if (!exited_) ::kill(-pid_, number);
-  for (const posix::Member& m : supervisor_.members(*this)) {
-    if (m.pid == pid_ && !exited_) continue;
-    posix::signal_member(supervisor_.proc(), m, number);
-    // A stopped process does not see SIGTERM.
-    if (number == SIGTERM) posix::signal_member(supervisor_.proc(), m, SIGCONT);
+void Process::terminate_tree() {
+  // All are found before the first is signalled: once a parent has ended, descent tells nothing.
+  seen_ = supervisor_.members(*this);
+  for (const posix::Member& m : seen_) {
+    posix::signal_member(supervisor_.proc(), m, SIGTERM);
+    // A stopped process does not see it otherwise.
+    posix::signal_member(supervisor_.proc(), m, SIGCONT);
   }
-  if (number == SIGTERM && !exited_) ::kill(-pid_, SIGCONT);
+  // Where there is no /proc.
+  if (seen_.empty() && !exited_) ::kill(-pid_, SIGTERM);
 }
 
 void Process::end_tree(std::int64_t grace_ms) {
@@ -55,12 +56,16 @@ void Process::end_tree(std::int64_t grace_ms) {
     return;
   }
   ending_ = true;
-  killing_ = grace_ms <= 0;
   kill_at_ = kill_at;
   step_ms_ = kFirstStepMs;
-  signal_tree(killing_ ? SIGKILL : SIGTERM);
-  loop.cancel(tree_timer_);
-  tree_timer_ = loop.at(loop.now() + step_ms_, [this] { tree_step(); });
+  if (grace_ms > 0) {
+    terminate_tree();
+    loop.cancel(tree_timer_);
+    tree_timer_ = loop.at(loop.now() + step_ms_, [this] { tree_step(); });
+  } else {
+    killing_ = true;
+    tree_step();
+  }
 }
 
 void Process::look_at_tree() {
@@ -83,7 +88,7 @@ void Process::tree_step() {
     step_ms_ = kFirstStepMs;
   }
   // Again and again: what was forked meanwhile is found by the next look.
-  if (killing_) signal_tree(SIGKILL);
+  if (killing_) supervisor_.kill_soon(*this);
   const std::int64_t next = loop.now() + step_ms_;
   step_ms_ = std::min(step_ms_ * 2, kLastStepMs);
   tree_timer_ = loop.at(killing_ ? next : std::min(next, kill_at_), [this] { tree_step(); });
@@ -92,6 +97,7 @@ void Process::tree_step() {
 void Process::tree_ended() {
   ending_ = false;
   killing_ = false;
+  seen_.clear();
   supervisor_.tree_ended(*this);
 }
 

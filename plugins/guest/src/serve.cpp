@@ -41,6 +41,7 @@ class Signals final : public Source {
       if (n <= 0) break;
       for (std::size_t i = 0; i < static_cast<std::size_t>(n) / sizeof info[0]; ++i)
         (info[i].ssi_signo == SIGCHLD ? child : end) = true;
+      if (static_cast<std::size_t>(n) < sizeof info) break;
     }
     if (child) supervisor_.reap();
     if (end) supervisor_.stop_all(nullptr, 0, supervisor_.options().grace_ms, true);

@@ -1,11 +1,13 @@
 #include "supervisor.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "sandforge/posix/system.hpp"
@@ -19,6 +21,9 @@ constexpr std::size_t kReleasedLimit = 16384;  // request ids of those that were
 constexpr std::size_t kConnectionLimit = 64;
 constexpr std::size_t kEnvironmentLimit = 2 * 1024 * 1024;
 constexpr std::int64_t kSnapshotMs = 3;
+constexpr std::int64_t kNoSnapshot = -1000;
+constexpr int kFreezeRounds = 8;
+constexpr int kOomDistance = 300;
 
 std::string random_hex(std::size_t bytes) {
   std::string raw(bytes, '\0'), out;
@@ -47,8 +52,12 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options)
       options_(options),
       instance_(random_hex(16)),
       open_files_limit_(raise_open_files()),
+      null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
       started_ms_(posix::monotonic_ms()) {
   budget_.limit = options.log_total_bytes;
+  std::string own;
+  if (posix::read_file("/proc/self/oom_score_adj", own, 16))
+    oom_score_ = std::min(1000, std::atoi(own.c_str()) + kOomDistance);
   check_idle();
 }
 
@@ -56,6 +65,13 @@ Supervisor::~Supervisor() = default;
 
 std::string Supervisor::mark_of(std::uint64_t process) const {
   return instance_ + "." + std::to_string(process);
+}
+
+void Supervisor::prefer_for_oom(pid_t pid) const {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/oom_score_adj", static_cast<int>(pid));
+  // Best effort: a program of another user may refuse it.
+  posix::write_file_at(AT_FDCWD, path, std::to_string(oom_score_).c_str());
 }
 
 std::uint64_t Supervisor::features() const {
@@ -149,7 +165,9 @@ void Supervisor::spawn(Attachment& a, wire::SpawnRequest request) {
   leaders_[started.pid()] = &started;
   by_request_.emplace(started.request().request_id, id);
   processes_.emplace(id, std::move(process));
-  a.connection->send_message(wire::FrameType::started, a.channel, started.started(false));
+  std::string payload;
+  started.started(false).encode(payload);
+  a.connection->send_lazily(wire::FrameType::started, a.channel, payload);
   started.attach(a, wire::Cursor());
   check_idle();
 }
@@ -167,6 +185,7 @@ void Supervisor::attach(Attachment& a, const wire::AttachRequest& request) {
     return;
   }
   a.connection->send_message(wire::FrameType::started, a.channel, process->started(true));
+  if (request.take_stdin) process->take_stdin(a);
   process->attach(a, request.from);
 }
 
@@ -295,10 +314,12 @@ wire::EnvReply Supervisor::get_environment() const {
 
 void Supervisor::reap() {
   std::vector<std::pair<Process*, int>> ended;
+  bool childless = false;
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
+    childless = pid < 0;
     if (pid <= 0) break;
     const auto leader = leaders_.find(pid);
     if (leader == leaders_.end()) {
@@ -309,7 +330,7 @@ void Supervisor::reap() {
     leaders_.erase(leader);
   }
   // What a leader leaves behind is ours by now.
-  find_strays();
+  if (!childless) find_strays();
   for (const auto& [process, status] : ended)
     process->leader_exited(status);
   if (stopping_) loop_.later([this] { stop_step(); });
@@ -380,6 +401,54 @@ std::vector<posix::Member> Supervisor::descendants() {
 
 // Ends ------------------------------------------------------------------------------------------
 
+void Supervisor::kill_soon(Process& process) {
+  if (to_kill_.empty()) loop_.later([this] { kill_pass(); });
+  to_kill_[process.id()];
+}
+
+// Stops those that were not known yet. False when there were none.
+bool Supervisor::freeze(std::uint64_t id, const std::vector<posix::Member>& members) {
+  std::vector<posix::Member>& frozen = to_kill_[id];
+  bool found = false;
+  for (const posix::Member& m : members) {
+    const bool known = std::any_of(frozen.begin(), frozen.end(), [&](const posix::Member& f) {
+      return f.pid == m.pid && f.start_time == m.start_time;
+    });
+    if (known) continue;
+    frozen.push_back(m);
+    if (Process* process = find(id)) process->remember(m);
+    posix::signal_member(proc_, m, SIGSTOP);
+    found = true;
+  }
+  return found;
+}
+
+void Supervisor::kill_pass() {
+  // Everybody is stopped before anybody is killed: who is stopped forks no more, and its children
+  // stay below it, where they are found by the next look.
+  bool found = true;
+  for (int round = 0; found && round < kFreezeRounds; ++round) {
+    found = false;
+    snapshot_at_ = kNoSnapshot;
+    for (auto& [id, frozen] : to_kill_) {
+      const Process* process = find(id);
+      if (id == 0)
+        found |= freeze(id, descendants());
+      else if (process)
+        found |= freeze(id, members(*process));
+    }
+  }
+  for (const auto& [id, frozen] : to_kill_) {
+    for (const posix::Member& m : frozen)
+      posix::signal_member(proc_, m, SIGKILL);
+    // Where there is no /proc.
+    const Process* process = find(id);
+    if (frozen.empty() && process && process->running()) ::kill(-process->pid(), SIGKILL);
+  }
+  to_kill_.clear();
+  snapshot_at_ = kNoSnapshot;
+}
+
 void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::int64_t grace_ms,
                           bool exit) {
   exit_after_stop_ |= exit;
@@ -404,7 +473,7 @@ void Supervisor::stop_step() {
   if (!stopping_) return;
   loop_.cancel(stop_timer_);
   if (loop_.now() >= stop_kill_at_) stop_killing_ = true;
-  snapshot_at_ = -1000;
+  snapshot_at_ = kNoSnapshot;
   const auto left = descendants();
   if (left.empty() && leaders_.empty()) {
     stopping_ = false;

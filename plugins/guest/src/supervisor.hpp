@@ -38,6 +38,9 @@ class Supervisor {
   const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
   // The soft limit of open files that the guest was started with.
   int open_files_limit() const noexcept { return open_files_limit_; }
+  // When memory runs out, a command goes before us.
+  void prefer_for_oom(pid_t pid) const;
+  int null_device() const noexcept { return null_.get(); }
   std::string mark_of(std::uint64_t process) const;
 
   // Hosts.
@@ -66,6 +69,8 @@ class Supervisor {
   // The living members of a tree. Looks at /proc at most once in a few milliseconds.
   std::vector<posix::Member> members(const Process& process);
   std::vector<posix::Member> descendants();
+  // Kills its tree at the end of the turn, together with all others that are to be killed.
+  void kill_soon(Process& process);
 
   // Ends every command that is not to outlive us, then the loop.
   void shut_down();
@@ -92,6 +97,8 @@ class Supervisor {
   void forget(Process& process);
   void evict();
   void stop_step();
+  void kill_pass();
+  bool freeze(std::uint64_t id, const std::vector<posix::Member>& members);
   void answer(std::vector<Waiter>& waiters);
 
   EventLoop& loop_;
@@ -100,6 +107,8 @@ class Supervisor {
   posix::Procfs proc_;
   std::string instance_;
   int open_files_limit_ = 0;
+  int oom_score_ = 0;  // of commands
+  posix::Fd null_;     // standard input of whoever asked for none
   std::int64_t started_ms_ = 0;
 
   std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
@@ -116,6 +125,8 @@ class Supervisor {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::uint64_t, std::vector<Waiter>> kill_waiters_;
 
+  // By process, 0 for all of them: whom the next kill_pass ends, and whom it has stopped so far.
+  std::map<std::uint64_t, std::vector<posix::Member>> to_kill_;
   std::vector<posix::ProcessStat> snapshot_;
   std::int64_t snapshot_at_ = -1000;
 

@@ -21,6 +21,7 @@ constexpr const char* kGuestFolder = ".sandforge";
 constexpr const char* kSocket = "guest";
 constexpr int kConnectTries = 500;
 constexpr std::chrono::milliseconds kConnectPause{10};
+constexpr int kFolderTries = 100;
 
 // The path of a file in an open folder, short enough for a socket address.
 std::string in_folder(const Descriptor& folder, const char* name) {
@@ -97,13 +98,8 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 
   std::vector<std::string> words = {
-      place.guest_program,
-      "serve",
-      "--daemon",
-      "--socket",
-      kSocket,
-      "--root",
-      place.working_directory.empty() ? place.folder() : place.working_directory};
+      place.guest_program,    "serve", "--daemon", "--socket", kSocket, "--root",
+      place.commands_folder()};
   std::vector<char*> argv;
   for (auto& word : words)
     argv.push_back(word.data());
@@ -128,6 +124,27 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
                  false};
 }
 
+// The folder of the session's guest. Empty out: not there, and not to be made.
+std::optional<Failure> open_guest_folder(const SessionPlace& place, int root, bool create,
+                                         Descriptor& out) {
+  const std::string name = encode_id(place.session_id);
+  const std::string guests_path = place.root + "/" + kGuestFolder;
+  for (int tries = 1;; ++tries) {
+    OpenedFolder guests, own;
+    auto failure = open_child(root, kGuestFolder, guests_path, create, guests);
+    if (!failure)
+      failure = open_child(guests.fd.get(), name, guests_path + "/" + name, create, own);
+    if (!failure) {
+      out = std::move(own.fd);
+      return std::nullopt;
+    }
+    if (failure->error_number != ENOENT) return failure;
+    if (!create) return std::nullopt;
+    // Whoever destroys the last session removes the folder of the guests.
+    if (tries == kFolderTries) return failure;
+  }
+}
+
 // Makes the folders that are missing and opens the guest's. Empty out: not there, and not to be
 // made.
 std::optional<Failure> open_folders(const SessionPlace& place, bool create,
@@ -135,27 +152,23 @@ std::optional<Failure> open_folders(const SessionPlace& place, bool create,
   Descriptor root;
   if (create) {
     if (auto failure = open_root(place.root, root)) return failure;
+    OpenedFolder session;
+    if (auto failure =
+            open_child(root.get(), encode_id(place.session_id), place.folder(), true, session))
+      return failure;
+    created = session.created;
+    // It may lie anywhere, and be a symlink: the caller chose it.
+    Descriptor commands;
+    if (!place.working_directory.empty())
+      if (auto failure = open_root(place.working_directory, commands)) return failure;
   } else {
     root = Descriptor(::open(place.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!root)
-      return errno == ENOENT ? std::nullopt
-                             : std::optional(system_failure(errno, "cannot open", place.root));
+      return errno == ENOENT || errno == ENOTDIR
+                 ? std::nullopt
+                 : std::optional(system_failure(errno, "cannot open", place.root));
   }
-  const std::string name = encode_id(place.session_id);
-  OpenedFolder session;
-  if (create) {
-    if (auto failure = open_child(root.get(), name, place.folder(), true, session)) return failure;
-    created = session.created;
-  }
-  OpenedFolder guests;
-  const std::string guests_path = place.root + "/" + kGuestFolder;
-  if (auto failure = open_child(root.get(), kGuestFolder, guests_path, create, guests))
-    return !create && failure->error_number == ENOENT ? std::nullopt : failure;
-  OpenedFolder own;
-  if (auto failure = open_child(guests.fd.get(), name, guests_path + "/" + name, create, own))
-    return !create && failure->error_number == ENOENT ? std::nullopt : failure;
-  guest_folder = std::move(own.fd);
-  return std::nullopt;
+  return open_guest_folder(place, root.get(), create, guest_folder);
 }
 
 }  // namespace
@@ -180,19 +193,26 @@ std::optional<Failure> connect_guest(const SessionPlace& place, bool start, Gues
 }
 
 std::optional<Failure> remove_guest(const SessionPlace& place) {
-  Descriptor root(::open((place.root + "/" + kGuestFolder).c_str(),
-                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const std::string guests_path = place.root + "/" + kGuestFolder;
+  const Descriptor root(
+      ::open(guests_path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root) {
-    if (errno == ENOENT) return std::nullopt;
-    return system_failure(errno, "cannot open", place.root + "/" + kGuestFolder);
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    return system_failure(errno, "cannot open", guests_path);
   }
-  return remove_guest_folder(root.get(), encode_id(place.session_id));
+  if (auto failure = remove_guest_folder(root.get(), encode_id(place.session_id))) return failure;
+  // Nothing is left of the last session but its own folder.
+  if (::rmdir(guests_path.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
+    return system_failure(errno, "cannot remove", guests_path);
+  return std::nullopt;
 }
 
 bool folder_exists(const SessionPlace& place) {
   struct stat st {};
-  const auto& path = place.working_directory.empty() ? place.folder() : place.working_directory;
-  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  const bool found = place.working_directory.empty()
+                         ? ::lstat(place.folder().c_str(), &st) == 0
+                         : ::stat(place.working_directory.c_str(), &st) == 0;
+  return found && S_ISDIR(st.st_mode);
 }
 
 }  // namespace sandforge::local

@@ -14,6 +14,10 @@ struct SessionPlace {
   std::string working_directory;  // absolute; empty: the session's folder
   std::string guest_program;      // absolute
   std::string folder() const { return root + "/" + encode_id(session_id); }
+  // Where commands run that name no folder.
+  std::string commands_folder() const {
+    return working_directory.empty() ? folder() : working_directory;
+  }
 };
 
 struct GuestConnection {
@@ -29,7 +33,7 @@ std::optional<Failure> connect_guest(const SessionPlace& place, bool start, Gues
 // Removes what the guest left, after its end. The session's folder stays.
 std::optional<Failure> remove_guest(const SessionPlace& place);
 
-// Whether the session's folder is there.
+// Whether the folder in which the session's commands run is there.
 bool folder_exists(const SessionPlace& place);
 
 }  // namespace sandforge::local

@@ -118,22 +118,30 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
-    // A guest that runs already keeps the environment that it was given, unless this host brings
-    // one.
-    if (!facts.guest_started && !given) return self->started(events, facts);
-    link->request([&](guest::GuestClient& client) { return client.env_set(*env); },
-                  std::make_shared<ReplyListener>([self, events, facts](const Failure* refused) {
-                    if (refused == nullptr) return self->started(events, facts);
-                    with_error(*refused, [&](const sf_error* error) {
-                      events.done(events.ctx, error, nullptr);
-                    });
-                  }));
+    const auto answered = [self, events, facts](const Failure* refused) {
+      if (refused == nullptr) return self->started(events, facts);
+      with_error(*refused, [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
+    };
+    const auto bring_environment = [self, env, given, facts, link,
+                                    answered](const Failure* refused) {
+      // A guest that runs already keeps the environment that it was given, unless this host brings
+      // one.
+      if (refused != nullptr || (!facts.guest_started && !given)) return answered(refused);
+      link->request([&](guest::GuestClient& client) { return client.env_set(*env); },
+                    std::make_shared<ReplyListener>(answered));
+    };
+    // The folder was removed behind the guest's back: what it runs belongs to a machine that is
+    // gone.
+    const bool outlived = facts.folder_created && !facts.guest_started;
+    if (!outlived) return bring_environment(nullptr);
+    link->request(
+        [](guest::GuestClient& client) { return client.stop_all(guest::StopAllRequest()); },
+        std::make_shared<ReplyListener>(bring_environment));
   });
 }
 
 void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
-  const std::string folder =
-      place_.working_directory.empty() ? place_.folder() : place_.working_directory;
+  const std::string folder = place_.commands_folder();
   sf_start_result result{};
   result.struct_size = sizeof result;
   result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
@@ -184,9 +192,7 @@ void SandboxObject::info(sf_info_completion done) {
       return with_error(*failure,
                         [&](const sf_error* error) { done.done(done.ctx, error, nullptr); });
     json::Object metadata;
-    metadata.set("workingDirectory", self->place_.working_directory.empty()
-                                         ? self->place_.folder()
-                                         : self->place_.working_directory);
+    metadata.set("workingDirectory", self->place_.commands_folder());
     metadata.set("isolation", "none");
     metadata.set("boundary", "none: commands run as the host's user");
     const std::string text = json::write(metadata);
@@ -202,8 +208,7 @@ void SandboxObject::info(sf_info_completion done) {
 }
 
 void SandboxObject::instructions(sf_text_completion done) {
-  const std::string folder =
-      place_.working_directory.empty() ? place_.folder() : place_.working_directory;
+  const std::string folder = place_.commands_folder();
   post(lane_.get(), [done, text = "Local command execution. Working directory: \"" + folder +
                                   "\"."] { done.done(done.ctx, nullptr, as_str(text)); });
 }
@@ -211,6 +216,11 @@ void SandboxObject::instructions(sf_text_completion done) {
 sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events& io,
                                const sf_process_events& events, sf_process** process,
                                const sf_error_sink* err) {
+  // Before the guest: a session without its folder must not look like one that was stopped.
+  if (link_ && !folder_exists(place_))
+    return report(
+        err,
+        Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false});
   if (!link_ || !link_->up())
     return report(
         err,

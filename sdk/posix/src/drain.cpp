@@ -17,7 +17,10 @@ void DrainRule::data(std::int64_t now_ms) noexcept {
 
 void DrainRule::credit(bool open, std::int64_t now_ms) noexcept {
   if (open == open_) return;
-  if (exited_ && open_) counted_ += now_ms - since_;
+  if (exited_) {
+    const std::int64_t stretch = now_ms - since_;
+    if (open_ || stretch < kIdleMs) counted_ += stretch;
+  }
   open_ = open;
   since_ = now_ms;
 }

@@ -13,12 +13,16 @@ void Fd::reset(int fd) noexcept {
   fd_ = fd;
 }
 
-bool make_pipe(Pipe& pipe) noexcept {
+bool make_pipe(Pipe& pipe, PipeEnd nonblocking) noexcept {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  const bool any = nonblocking != PipeEnd::none;
+  if (::pipe2(ends, any ? O_CLOEXEC | O_NONBLOCK : O_CLOEXEC) != 0) return false;
   pipe.read.reset(ends[0]);
   pipe.write.reset(ends[1]);
-  return true;
+  // Each end has flags of its own. One call fewer than setting the other end.
+  if (!any) return true;
+  return nonblocking == PipeEnd::read ? ::fcntl(ends[1], F_SETFL, O_WRONLY) == 0
+                                      : ::fcntl(ends[0], F_SETFL, O_RDONLY) == 0;
 }
 
 bool set_nonblocking(int fd, bool on) noexcept {

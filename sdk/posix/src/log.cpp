@@ -70,8 +70,6 @@ std::size_t OutputLog::prepare(std::size_t want, Position keep, struct iovec are
   if (capacity_ == 0) return 0;
   const std::size_t room = std::min(want, capacity_ - static_cast<std::size_t>(end_ - keep));
   if (room == 0) return 0;
-  const std::size_t free = capacity_ - static_cast<std::size_t>(end_ - begin_);
-  if (free < room) drop_before(begin_ + (room - free));
   const std::size_t first = std::min(room, capacity_ - index(end_));
   areas[0] = {ring_.get() + index(end_), first};
   areas[1] = {ring_.get(), room - first};
@@ -89,6 +87,8 @@ void OutputLog::commit(int stream, std::size_t size) {
   }
   total_[stream] += size;
   end_ += size;
+  // Only now: a read that brings less than there was room for costs no more than it brought.
+  if (end_ - begin_ > capacity_) drop_before(end_ - capacity_);
 }
 
 std::size_t OutputLog::append(int stream, const char* data, std::size_t size, Position keep) {

@@ -42,7 +42,7 @@ class Classifier {
   bool member(const ProcessStat& p) {
     // Up to the root or to something already decided, then back down.
     std::vector<const ProcessStat*> path;
-    bool above = false;
+    Verdict above = Verdict::undecided;
     const ProcessStat* at = &p;
     for (std::size_t depth = 0; at && at->pid != root_ && depth <= index_.size(); ++depth) {
       const auto known = verdict_.find(at->pid);
@@ -53,28 +53,29 @@ class Classifier {
       path.push_back(at);
       const auto parent = index_.find(at->parent);
       at = parent == index_.end() ? nullptr : parent->second;
-      // Not below us: nothing that we started.
-      if (!at) {
-        for (const ProcessStat* one : path)
-          verdict_[one->pid] = false;
-        return false;
-      }
     }
+    // Not below us: nothing that we started.
+    if (!at) above = Verdict::foreign;
     for (auto one = path.rbegin(); one != path.rend(); ++one) {
-      above = foreign_.count((*one)->pid) == 0 && (above || own(**one));
+      if (above == Verdict::undecided) above = judge(**one);
       verdict_[(*one)->pid] = above;
     }
-    return above;
+    return above == Verdict::member;
   }
 
  private:
-  bool own(const ProcessStat& p) const {
-    if (tree_.leader_alive && p.pid == tree_.leader) return true;
-    if (tree_.leader > 0 && p.session == tree_.leader) return true;
-    if (same(tree_.known, p)) return true;
+  enum class Verdict { undecided, member, foreign };
+
+  Verdict judge(const ProcessStat& p) const {
+    if (foreign_.count(p.pid) != 0) return Verdict::foreign;
+    if (tree_.leader_alive && p.pid == tree_.leader) return Verdict::member;
+    if (tree_.leader > 0 && p.session == tree_.leader) return Verdict::member;
+    if (same(tree_.known, p)) return Verdict::member;
     std::string value;
-    return p.state != 'Z' && !tree_.mark_name.empty() &&
-           proc_.environment(p.pid, tree_.mark_name, value) && value == tree_.mark_value;
+    const bool marked = p.state != 'Z' && !tree_.mark_name.empty() &&
+                        proc_.environment(p.pid, tree_.mark_name, value) &&
+                        value == tree_.mark_value;
+    return marked ? Verdict::member : Verdict::undecided;
   }
 
   const Procfs& proc_;
@@ -82,7 +83,7 @@ class Classifier {
   pid_t root_;
   const TreeIdentity& tree_;
   std::unordered_set<pid_t> foreign_;
-  std::unordered_map<pid_t, bool> verdict_;
+  std::unordered_map<pid_t, Verdict> verdict_;
 };
 
 }  // namespace

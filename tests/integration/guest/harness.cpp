@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -75,6 +76,28 @@ bool runs(const std::string& command_line) {
   }
   ::closedir(dir);
   return found;
+}
+
+std::string long_sleep() {
+  static int serial = 0;
+  // Fractions of a second tell apart.
+  char text[64];
+  std::snprintf(text, sizeof text, "sleep 900.%d%03d", static_cast<int>(::getpid()), ++serial);
+  return text;
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  while (!condition()) {
+    if (Clock::now() >= end) return false;
+    ::poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
+      .count();
 }
 
 int Seen::code() const {

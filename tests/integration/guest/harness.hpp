@@ -42,6 +42,15 @@ void write_text(const std::string& path, const std::string& text);
 // Whether a living process has this command line, its arguments joined by spaces.
 bool runs(const std::string& command_line);
 
+// A sleep that is long, and whose command line no other test uses.
+std::string long_sleep();
+
+// Whether `condition` comes true in time.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds limit = kPatience);
+
+std::int64_t now_ms();
+
 // What one channel saw.
 struct Seen {
   std::optional<wire::Started> started;

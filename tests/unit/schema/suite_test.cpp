@@ -107,7 +107,8 @@ TEST_CASE("The public draft-07 suite runs without a wrong acceptance", "[suite]"
   }
   std::sort(files.begin(), files.end());
   Count count;
-  for (const fs::path& file : files) run_file(file, count);
+  for (const fs::path& file : files)
+    run_file(file, count);
   std::cout << "groups run " << count.groups_run << ", refused at load " << count.groups_refused
             << "; cases right " << count.right << ", wrongly refused " << count.wrongly_refused
             << ", wrongly accepted " << count.wrongly_accepted << "; files refused by the reader "

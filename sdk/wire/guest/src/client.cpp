@@ -204,8 +204,8 @@ bool GuestClient::State::process_frame(ChannelId id, Channel& channel, const Fra
       Started started;
       if (!decode(f, started)) return false;
       channel.started = true;
-      // Standard input belongs to the channel that made the process.
-      if (started.existing) channel.stdin_open = false;
+      // Standard input belongs to the channel that made the process, until another takes it.
+      if (started.existing && channel.request == FrameType::spawn) channel.stdin_open = false;
       events.on_started(id, started);
       return !failed;
     }
@@ -372,6 +372,7 @@ ChannelId GuestClient::attach(const AttachRequest& request) {
     channel->credit = request.window;
     channel->offset[0] = request.from.out;
     channel->offset[1] = request.from.err;
+    channel->stdin_open = request.take_stdin;
   }
   return id;
 }

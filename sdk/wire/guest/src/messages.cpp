@@ -193,14 +193,14 @@ void AttachRequest::encode(std::string& out) const {
   put(w, process);
   w.text(request_id);
   put(w, from);
-  w.number(window).flag(hold_back);
+  w.number(window).flag(hold_back).flag(take_stdin);
 }
 bool AttachRequest::decode(std::string_view in) {
   Reader r(in);
   get(r, process);
   r.text(request_id, kIdLimit);
   get(r, from);
-  r.number(window).flag(hold_back);
+  r.number(window).flag(hold_back).flag(take_stdin);
   return r.done();
 }
 

@@ -1,8 +1,9 @@
 // When the output of a command is over although something still holds its pipes.
 //
 // The leader has exited: the command ends at end of file, or when its pipes were idle for 100 ms,
-// or 2 s after the exit at the latest. Only time in which the reader has credit counts. Without any
-// clock of its own.
+// or 2 s after the exit at the latest. Time in which the reader withholds credit does not count; a
+// reader that gives it back within 100 ms, again and again, withholds nothing. Without any clock of
+// its own.
 #pragma once
 
 #include <cstdint>

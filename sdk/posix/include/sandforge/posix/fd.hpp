@@ -34,8 +34,9 @@ struct Pipe {
   Fd write;
 };
 
-// Both ends close on exec; neither is non-blocking. False with errno set.
-bool make_pipe(Pipe& pipe) noexcept;
+// Both ends close on exec; only the end named is non-blocking. False with errno set.
+enum class PipeEnd { none, read, write };
+bool make_pipe(Pipe& pipe, PipeEnd nonblocking = PipeEnd::none) noexcept;
 bool set_nonblocking(int fd, bool on) noexcept;
 
 // The first `limit` bytes of a file, such as one under /proc. False with errno set.

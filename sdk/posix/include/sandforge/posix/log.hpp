@@ -34,7 +34,8 @@ class OutputLog {
   Position end() const noexcept { return end_; }
 
   // Room for the next bytes, at most `want`, as one or two areas; bytes at `keep` and later are
-  // not given up for it. Returns its size, 0 when what must be kept fills the ring.
+  // not given up for it. Returns its size, 0 when what must be kept fills the ring. Old bytes may
+  // lie there, which are dropped as far as they are written over: commit before anything else.
   std::size_t prepare(std::size_t want, Position keep, struct iovec areas[2]);
   // `size` bytes of `stream` (0 or 1) were put there.
   void commit(int stream, std::size_t size);

@@ -99,6 +99,7 @@ struct AttachRequest {
   // True: the producer is held back while this channel has no credit. False: what does not fit
   // the log is dropped, and a gap is reported.
   bool hold_back = false;
+  bool take_stdin = false;  // this channel writes the standard input from now on
   AttachRequest() {}
   void encode(std::string& out) const;
   bool decode(std::string_view in);
@@ -218,7 +219,7 @@ struct ProcessInfo {
   ProcessId process{};
   std::string request_id;
   std::string tag;
-  std::string command;  // shell text, or argv joined by spaces; cut at 4096 bytes
+  std::string command;  // shell text, or argv joined by spaces; cut at 1024 bytes
   std::int32_t pid = 0;
   ProcessState state = ProcessState::running;
   bool detached = false;

@@ -1,0 +1,296 @@
+#include "sandforge/host_config.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "config_schema.hpp"
+#include "issues.hpp"
+
+namespace sandforge {
+namespace {
+
+namespace cd = config_detail;
+
+const CompiledSchema& host_schema() {
+  static const CompiledSchemaPtr schema = [] {
+    auto compiled = compile_schema_text(cd::host_config_schema, SchemaProfile::full);
+    if (!compiled) throw std::logic_error(sandforge::format_issues(compiled.issues));
+    return std::move(compiled.schema);
+  }();
+  return *schema;
+}
+
+const json::Value* member(const json::Value& value, std::string_view name) {
+  return value.find(name);
+}
+
+std::string text_of(const json::Value* value) {
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+bool bool_of(const json::Value* value) {
+  return value != nullptr && value->is_bool() && value->as_bool();
+}
+
+std::vector<std::string> texts_of(const json::Value* value) {
+  std::vector<std::string> out;
+  if (value == nullptr || !value->is_array()) return out;
+  for (const json::Value& item : value->as_array())
+    out.push_back(item.as_string());
+  return out;
+}
+
+std::filesystem::path absolute_path(const std::filesystem::path& directory,
+                                    const std::string& path) {
+  return (directory / path).lexically_normal();
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+PluginGrant read_grant(const json::Value& value) {
+  PluginGrant grant;
+  grant.process = bool_of(member(value, "process"));
+  grant.hosts = texts_of(member(value, "hosts"));
+  grant.unix_sockets = texts_of(member(value, "unixSockets"));
+  grant.env = texts_of(member(value, "env"));
+  grant.secrets = texts_of(member(value, "secrets"));
+  return grant;
+}
+
+PluginsConfig read_plugins(const json::Value& value, const std::filesystem::path& directory) {
+  PluginsConfig plugins;
+  for (const std::string& path : texts_of(member(value, "paths"))) {
+    plugins.paths.push_back(absolute_path(directory, path));
+  }
+  if (const json::Value* pins = member(value, "pins")) {
+    for (const auto& [name, digest] : pins->as_object())
+      plugins.pins[name] = lower(digest.as_string());
+  }
+  if (const json::Value* allow = member(value, "allow")) {
+    for (const auto& [name, grant] : allow->as_object())
+      plugins.allow[name] = read_grant(grant);
+  }
+  const std::string isolation = text_of(member(value, "isolation"));
+  if (isolation == "process") plugins.isolation = PluginIsolation::process;
+  if (isolation == "none") plugins.isolation = PluginIsolation::none;
+  if (const json::Value* runner = member(value, "runner")) {
+    plugins.runner_user = text_of(member(*runner, "user"));
+    plugins.runner_bubblewrap = bool_of(member(*runner, "bubblewrap"));
+  }
+  return plugins;
+}
+
+ProviderConfig read_provider(std::string name, std::string pointer, const json::Value& value) {
+  ProviderConfig provider;
+  provider.name = std::move(name);
+  provider.pointer = std::move(pointer);
+  if (const json::Value* options = member(value, "options")) provider.options = *options;
+  if (const json::Value* settings = member(value, "settings")) provider.settings = *settings;
+  return provider;
+}
+
+LogLevel read_level(const std::string& name) {
+  if (name == "debug") return LogLevel::debug;
+  if (name == "warn") return LogLevel::warn;
+  if (name == "error") return LogLevel::error;
+  return name == "off" ? LogLevel::off : LogLevel::info;
+}
+
+void read_document(HostConfig& config) {
+  const json::Value& document = config.document;
+  if (const json::Value* plugins = member(document, "plugins")) {
+    config.plugins = read_plugins(*plugins, config.directory);
+  }
+  if (const json::Value* providers = member(document, "providers")) {
+    for (const auto& [name, value] : providers->as_object()) {
+      const std::string pointer = "/providers/" + json::escape_pointer(name);
+      config.providers.emplace(name, read_provider(name, pointer, value));
+    }
+  }
+  if (const json::Value* sandbox = member(document, "sandbox")) {
+    const std::string name = text_of(member(*sandbox, "provider"));
+    const auto shared = config.providers.find(name);
+    const bool own = sandbox->find("options") != nullptr || sandbox->find("settings") != nullptr;
+    const bool use_shared = !own && shared != config.providers.end();
+    config.sandbox = use_shared ? shared->second : read_provider(name, "/sandbox", *sandbox);
+  }
+  if (const json::Value* session = member(document, "session")) {
+    const std::string store = text_of(member(*session, "store"));
+    if (!store.empty()) config.session_store = absolute_path(config.directory, store);
+  }
+  if (const json::Value* log = member(document, "log")) {
+    config.log_level = read_level(text_of(member(*log, "level")));
+    if (text_of(member(*log, "format")) == "json") config.log_format = LogFormat::json;
+  }
+}
+
+// Mistakes that JSON Schema cannot explain well.
+class Checker {
+ public:
+  Checker(HostConfig& config, const HostConfigSections& sections)
+      : config_(config), sections_(sections) {}
+
+  std::vector<ConfigIssue> run() {
+    json::Value own = take_sections();
+    for (Issue& issue : host_schema().validate(own))
+      schema_issue(std::move(issue));
+    const json::Value* sandbox = own.find("sandbox");
+    if (sandbox != nullptr) session_fields(*sandbox, "/sandbox");
+    const json::Value* providers = own.find("providers");
+    if (providers != nullptr && providers->is_object()) {
+      for (const auto& [name, value] : providers->as_object()) {
+        session_fields(value, "/providers/" + json::escape_pointer(name));
+      }
+      if (sandbox != nullptr) given_twice(*sandbox, *providers);
+    }
+    return std::move(issues_);
+  }
+
+ private:
+  json::Value take_sections() {
+    json::Value own = config_.document;
+    if (!own.is_object()) return own;
+    for (const auto& [name, schema] : sections_) {
+      const json::Value* value = own.find(name);
+      if (value == nullptr) continue;
+      const std::string prefix = '/' + json::escape_pointer(name);
+      for (Issue& issue : schema->validate(*value)) {
+        const bool secret = schema->is_secret(issue.pointer);
+        issue.pointer.insert(0, prefix);
+        add(std::move(issue), secret);
+      }
+      config_.sections[name] = *value;
+      own.as_object().erase(name);
+    }
+    return own;
+  }
+
+  void schema_issue(Issue issue) {
+    // The root's own list does not know the sections of the host.
+    const bool top =
+        issue.keyword == "additionalProperties" && issue.pointer.find('/', 1) == std::string::npos;
+    if (top) {
+      for (const auto& [name, schema] : sections_)
+        issue.allowed += ", " + name;
+    }
+    if (issue.pointer.find("/when/") != std::string::npos &&
+        issue.pointer.substr(issue.pointer.size() - 11) == "factoryName") {
+      issue.message = "\"factoryName\" cannot choose: names can be edited and are not unique";
+      issue.suggestion = "use \"factoryId\"";
+    }
+    const bool secret = host_schema().is_secret(issue.pointer);
+    add(std::move(issue), secret);
+  }
+
+  // The host fills these in for each session.
+  void session_fields(const json::Value& provider, const std::string& pointer) {
+    const json::Value* options = provider.find("options");
+    if (options == nullptr || !options->is_object()) return;
+    for (const char* name : {"id", "sandboxId", "sessionId", "template"}) {
+      const json::Value* value = options->find(name);
+      // An object of template options, such as buildEnv, belongs to the host.
+      const bool host_form =
+          std::string_view(name) == "template" && value != nullptr && value->is_object();
+      if (value == nullptr || host_form) continue;
+      add({pointer + "/options/" + name,
+           "additionalProperties",
+           '"' + std::string(name) + "\" is set for each session and cannot be an option",
+           {},
+           {}},
+          false);
+    }
+  }
+
+  void given_twice(const json::Value& sandbox, const json::Value& providers) {
+    const json::Value* shared = providers.find(text_of(sandbox.find("provider")));
+    if (shared == nullptr) return;
+    for (const char* name : {"options", "settings"}) {
+      if (sandbox.find(name) == nullptr || shared->find(name) == nullptr) continue;
+      add({std::string("/sandbox/") + name,
+           "additionalProperties",
+           std::string(name) + " of this provider are given twice, here and under \"providers\"",
+           {},
+           "keep one of them"},
+          false);
+    }
+  }
+
+  void add(Issue issue, bool secret) {
+    issues_.push_back(cd::place_issue(config_.source, std::move(issue), secret));
+  }
+
+  HostConfig& config_;
+  const HostConfigSections& sections_;
+  std::vector<ConfigIssue> issues_;
+};
+
+HostConfigResult refused(std::string file, std::string_view text, SourcePosition at,
+                         std::string message) {
+  HostConfigResult out;
+  out.report = format_diagnostic(file, text, at, message);
+  out.issues.push_back({Issue{"", "", std::move(message), {}, {}}, at, true});
+  return out;
+}
+
+}  // namespace
+
+const ProviderConfig* HostConfig::find_provider(std::string_view name) const noexcept {
+  if (sandbox && sandbox->name == name) return &*sandbox;
+  for (const auto& [key, provider] : providers) {
+    if (key == name) return &provider;
+  }
+  return nullptr;
+}
+
+HostConfigResult parse_host_config(std::string text, std::string file,
+                                   const std::filesystem::path& directory,
+                                   const HostConfigSections& sections) {
+  YamlResult read = parse_yaml(text);
+  if (!read) return refused(std::move(file), text, read.error.at, read.error.message);
+  auto config = std::make_shared<HostConfig>();
+  config->file = std::move(file);
+  config->directory = directory;
+  config->text = std::move(text);
+  config->document = std::move(read.value);
+  config->source = std::move(read.source);
+  HostConfigResult out;
+  out.issues = Checker(*config, sections).run();
+  if (out.issues.empty()) {
+    read_document(*config);
+    out.config = std::move(config);
+  } else {
+    out.report = cd::format_issues(config->file, config->text, out.issues);
+  }
+  return out;
+}
+
+HostConfigResult load_host_config(const std::filesystem::path& path,
+                                  const HostConfigSections& sections) {
+  constexpr std::size_t max_bytes = 1U << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    const std::string reason = error ? error.message() : "not a regular file";
+    return refused(path.string(), {}, {}, "the configuration cannot be read: " + reason);
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(max_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || !in.is_open()) {
+    return refused(path.string(), {}, {}, "the configuration cannot be read");
+  }
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const std::filesystem::path directory = std::filesystem::absolute(path, error).parent_path();
+  return parse_host_config(std::move(text), path.string(), directory, sections);
+}
+
+std::string format_config_issues(const HostConfig& config, std::vector<ConfigIssue> issues) {
+  return cd::format_issues(config.file, config.text, std::move(issues));
+}
+
+}  // namespace sandforge

@@ -1,0 +1,166 @@
+// Starting: environment, template, the provider's start, the hook.
+#include "sandbox/lane_handler.hpp"
+#include "sandbox/lifecycle.hpp"
+#include "sandbox/random_id.hpp"
+#include "sandbox/validate.hpp"
+
+namespace sandforge::sandbox {
+
+void Lifecycle::run_start() {
+  set_status(SandboxStatus::starting);
+  warnings_.clear();
+  untouched_ = false;
+  id_before_ = snapshot().sandbox_id;
+  with_backend([this, alive = keep()](Result<std::shared_ptr<SandboxBackend>> backend) {
+    if (!backend) return fail_start(std::move(backend).error());
+    auto request = start_request();
+    if (!request) return fail_start(std::move(request).error());
+    resolve_template(*std::move(backend), *std::move(request));
+  });
+}
+
+Result<StartRequest> Lifecycle::start_request() {
+  StartRequest request;
+  std::optional<EnvMap> env;
+  if (plan_.context->env) {
+    const auto called =
+        contained("the environment function", [&] { env = plan_.context->env(*plan_.context); });
+    if (!called) return called.error();
+  }
+  if (!env) env = plan_.env;
+  if (env) {
+    if (auto bad = check_env(*env)) return *std::move(bad);
+    request.env_given = true;
+    request.env = *std::move(env);
+  }
+  // One key for all tries: what an interrupted one made is adopted, not made again.
+  if (idempotency_key_.empty()) idempotency_key_ = random_id();
+  request.idempotency_key = idempotency_key_;
+  return request;
+}
+
+// A machine that is known is reattached, and needs no template. Without one, a start still works.
+void Lifecycle::resolve_template(std::shared_ptr<SandboxBackend> backend, StartRequest request) {
+  if (!plan_.template_document || snapshot().sandbox_id)
+    return send_start(backend, std::move(request));
+  using Document = std::optional<std::string>;
+  ask<Document>(
+      lane_, "the template",
+      [this, alive = keep(), backend = std::move(backend),
+       request = std::move(request)](Result<Document> document) mutable {
+        if (document) {
+          request.template_document = *std::move(document);
+        } else {
+          warnings_.push_back("starting without the template: " + document.error().message);
+        }
+        send_start(backend, std::move(request));
+      },
+      [&](Handler<Document> done) { plan_.template_document(std::move(done)); });
+}
+
+void Lifecycle::send_start(const std::shared_ptr<SandboxBackend>& backend, StartRequest request) {
+  setup_was_open_ = setup_open_;
+  const auto serial = ++serial_;
+  backend->start(
+      std::move(request),
+      [this, alive = keep(), serial](const ProviderSandboxId& id) { identified(serial, id); },
+      [this, alive = keep()](Result<StartResult> result) { start_answered(std::move(result)); });
+}
+
+// The machine exists: from here on it must not be lost, whatever becomes of this start.
+void Lifecycle::identified(std::uint64_t serial, const ProviderSandboxId& id) {
+  const bool late = serial != serial_ || !current_ || current_->in_hook;
+  if (late || id.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    snapshot_.sandbox_id = id;
+  }
+  if (!hooks_.on_identity) return;
+  const auto told = contained("the onIdentity hook", [&] { hooks_.on_identity(id); });
+  if (!told) warnings_.push_back(told.error().message);
+}
+
+void Lifecycle::start_answered(Result<StartResult> result) {
+  if (!result) return fail_start(std::move(result).error());
+  StartResult& answer = *result;
+  const auto known = snapshot().sandbox_id;
+  if (answer.sandbox_id && answer.sandbox_id != known) identified(serial_, *answer.sandbox_id);
+
+  const bool other_id = answer.sandbox_id && id_before_ && answer.sandbox_id != id_before_;
+  if (answer.outcome == StartOutcome::created || !machine_known_ || other_id) ++generation_;
+  machine_known_ = true;
+  ++epoch_;
+  idempotency_key_.clear();
+
+  StartedInfo info;
+  info.outcome = answer.outcome;
+  info.provenance = answer.provenance;
+  info.generation = generation_;
+  info.setup_unfinished = setup_was_open_ && answer.outcome != StartOutcome::created;
+  info.template_pending = std::move(answer.template_pending);
+  info.template_retry_after = answer.template_retry_after;
+  info.warnings = std::move(answer.warnings);
+  info.warnings.insert(info.warnings.end(), std::make_move_iterator(warnings_.begin()),
+                       std::make_move_iterator(warnings_.end()));
+  setup_open_ = info.setup_unfinished || answer.outcome == StartOutcome::created;
+  {
+    const std::lock_guard lock(mutex_);
+    if (answer.working_directory) snapshot_.working_directory = std::move(answer.working_directory);
+    snapshot_.status = SandboxStatus::running;
+    snapshot_.error.reset();
+    snapshot_.started = info;
+  }
+  run_start_hook(std::move(info));
+}
+
+void Lifecycle::run_start_hook(StartedInfo info) {
+  const StartHook hook = on_start_hook();
+  if (!hook) return start_hook_done(std::move(info), {});
+  current_->in_hook = true;
+  ask<void>(
+      lane_, "the onStart hook",
+      [this, alive = keep(), info](const Result<void>& result) { start_hook_done(info, result); },
+      [&](Handler<void> done) { hook(keep(), info, std::move(done)); });
+}
+
+void Lifecycle::start_hook_done(StartedInfo info, const Result<void>& result) {
+  current_->in_hook = false;
+  const bool lost = status() != SandboxStatus::running;  // by a command of the hook
+  if (result && !lost) {
+    setup_open_ = false;
+    return finish_start(std::move(info));
+  }
+  if (result)
+    return finish_start(Error(Status::gone,
+                              "Sandbox '" + plan_.id + "' lost its machine while it started",
+                              "sandbox.lost"));
+  const Error& cause = result.error();
+  Error error = cause;
+  error.message = "Sandbox '" + plan_.id + "' onStart hook failed: " + cause.message;
+  error.reason = "hook.on_start";
+  error.details.set("cause", to_json(cause));
+  if (lost) return finish_start(std::move(error));
+  fail_start(std::move(error));
+}
+
+void Lifecycle::fail_start(Error error) {
+  // The machine that an interrupted start made has not seen a hook.
+  if (current_ && snapshot().sandbox_id != id_before_) setup_open_ = true;
+  if (error.code == Status::gone && error.reason != "hook.on_start") {
+    forget_machine();
+    set_status(SandboxStatus::pending);
+  } else {
+    set_status(SandboxStatus::error, error.message);
+  }
+  finish_start(std::move(error));
+}
+
+StartedInfo Lifecycle::connected() const {
+  StartedInfo info = snapshot().started.value_or(StartedInfo());
+  info.outcome = StartOutcome::connected;
+  info.provenance = Provenance::none;
+  info.warnings.clear();
+  return info;
+}
+
+}  // namespace sandforge::sandbox

@@ -1,0 +1,107 @@
+#include "sandbox/sandbox_impl.hpp"
+
+#include "sandbox/lane_handler.hpp"
+#include "sandbox/random_id.hpp"
+#include "sandbox/validate.hpp"
+
+namespace sandforge::sandbox {
+namespace {
+
+std::int64_t wall_clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
+                          const SandboxConfig& config) {
+  Lifecycle::Plan plan;
+  plan.id = config.id;
+  plan.provider = provider;
+  plan.context = config.context;
+  plan.env = config.env;
+  plan.template_document = config.template_document;
+  plan.request.settings = config.settings;
+  plan.request.working_directory = config.working_directory;
+  plan.request.checkpoint_name = config.checkpoint_name;
+  plan.request.seed_checkpoint_name = config.seed_checkpoint_name;
+  plan.request.idle_timeout = config.idle_timeout;
+  return plan;
+}
+
+}  // namespace
+
+SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> provider,
+                         SandboxConfig config)
+    : runtime_(runtime),
+      provider_(std::move(provider)),
+      config_(std::move(config)),
+      lane_(runtime.make_lane()),
+      created_at_ns_(wall_clock_ns()),
+      request_prefix_(random_id().substr(0, 16) + "-"),
+      deadlines_(std::make_shared<Deadlines>(runtime, lane_)),
+      life_(lane_, life_plan(provider_, config_), config_.hooks,
+            [this](std::uint64_t epoch) { table_.machine_ended(epoch); }),
+      table_(lane_, deadlines_),
+      overlay_(config_.overlay) {}
+
+void SandboxImpl::touch() {
+  last_used_ns_.store(wall_clock_ns(), std::memory_order_relaxed);
+}
+
+// ---- Life cycle
+
+std::optional<ProviderSandboxId> SandboxImpl::sandbox_id() const {
+  return life_.snapshot().sandbox_id;
+}
+
+std::optional<std::string> SandboxImpl::working_directory() const {
+  return life_.snapshot().working_directory;
+}
+
+std::optional<StartedInfo> SandboxImpl::started() const {
+  return life_.snapshot().started;
+}
+
+void SandboxImpl::async_start(Handler<StartedInfo> done) {
+  post(lane_,
+       [self = self(), done = std::move(done)]() mutable { self->life_.start(std::move(done)); });
+}
+
+void SandboxImpl::async_stop(Handler<void> done) {
+  post(lane_,
+       [self = self(), done = std::move(done)]() mutable { self->life_.stop(std::move(done)); });
+}
+
+void SandboxImpl::async_destroy(Handler<void> done) {
+  post(lane_,
+       [self = self(), done = std::move(done)]() mutable { self->life_.destroy(std::move(done)); });
+}
+
+void SandboxImpl::set_on_start(std::function<StartHook(StartHook)> updater) {
+  const std::lock_guard one(updates_);
+  life_.set_on_start_hook(updater(life_.on_start_hook()));
+}
+
+// ---- Environment
+
+void SandboxImpl::set_env(std::function<EnvMap(EnvMap)> updater) {
+  const std::lock_guard one(updates_);
+  EnvMap updated = updater(env());
+  if (auto bad = check_env(updated)) throw_error(*std::move(bad));
+  const std::lock_guard lock(overlay_mutex_);
+  overlay_ = std::move(updated);
+}
+
+EnvMap SandboxImpl::env() const {
+  const std::lock_guard lock(overlay_mutex_);
+  return overlay_;
+}
+
+// The call's own values stay, the overlay fills in what it does not name.
+void SandboxImpl::merge_env(EnvMap& env) const {
+  const std::lock_guard lock(overlay_mutex_);
+  env.insert(overlay_.begin(), overlay_.end());
+}
+
+}  // namespace sandforge::sandbox

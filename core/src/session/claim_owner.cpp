@@ -1,0 +1,74 @@
+#include "session/claim_owner.hpp"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "sandforge/support/encoding.hpp"
+
+namespace sandforge {
+namespace {
+
+std::string read_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "boot:namespace": within one of these a pid and its start time name one process.
+std::string realm() {
+  struct stat info {};
+  const auto inode = ::stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+  return read_line("/proc/sys/kernel/random/boot_id") + ":" + std::to_string(inode);
+}
+
+// Field 22 of /proc/PID/stat, counted behind the name, which may hold anything. Empty: no process.
+std::string start_time(const std::string& pid) {
+  const auto line = read_line("/proc/" + pid + "/stat");
+  const auto end = line.rfind(')');
+  if (end == std::string::npos) return {};
+  std::istringstream fields(line.substr(end + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i)
+    fields >> field;
+  return field;
+}
+
+}  // namespace
+
+std::string random_hex(std::size_t bytes) {
+  std::string buffer(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const auto got = ::getrandom(buffer.data() + have, bytes - have, 0);
+    if (got < 0 && errno != EINTR) throw std::runtime_error("getrandom failed");
+    if (got > 0) have += static_cast<std::size_t>(got);
+  }
+  return hex_encode(buffer);
+}
+
+std::string make_claim_owner() {
+  const auto pid = std::to_string(::getpid());
+  return realm() + "/" + pid + ":" + start_time(pid) + "/" + random_hex(4);
+}
+
+bool claim_owner_is_gone(const std::string& owner) {
+  const auto first = owner.find('/');
+  const auto second = owner.find('/', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return false;
+  const auto process = owner.substr(first + 1, second - first - 1);
+  const auto colon = process.find(':');
+  if (colon == std::string::npos || owner.substr(0, first) != realm()) return false;
+  const auto pid = process.substr(0, colon);
+  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
+  return start_time(pid) != process.substr(colon + 1);
+}
+
+}  // namespace sandforge

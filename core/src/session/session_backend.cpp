@@ -1,0 +1,350 @@
+#include "session/session_backend.hpp"
+
+#include "session/claim_owner.hpp"
+
+namespace sandforge {
+namespace {
+
+class SessionBackend;
+
+// One start: claim, note what is about to happen, start, note what came of it. On the lane.
+class StartCall final : public Pending, public std::enable_shared_from_this<StartCall> {
+ public:
+  StartCall(std::shared_ptr<SessionBackend> backend, StartRequest request,
+            std::function<void(ProviderSandboxId)> on_identity, Handler<StartResult> done)
+      : backend_(std::move(backend)),
+        request_(std::move(request)),
+        on_identity_(std::move(on_identity)),
+        done_(std::move(done)) {}
+
+  void run();
+  void cancel() noexcept override;
+
+ private:
+  void claimed(Result<SessionRecord> record);
+  void start(Result<SessionRecord> noted);
+  void identified(ProviderSandboxId id);
+  void started(Result<StartResult> result);
+  void conclude();
+  void record_success();
+  void abandon(Error error);
+  void fail(Error error);
+
+  std::shared_ptr<SessionBackend> backend_;
+  StartRequest request_;
+  std::function<void(ProviderSandboxId)> on_identity_;
+  Handler<StartResult> done_;
+  SessionCore::CancelFlag cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<SandboxBackend> target_;
+  std::shared_ptr<Pending> inner_;
+  std::optional<ProviderSandboxId> known_;    // before this start
+  std::optional<ProviderSandboxId> noticed_;  // told by this start
+  bool writing_identity_ = false;
+  std::optional<Error> identity_error_;
+  std::optional<Result<StartResult>> result_;
+};
+
+class SessionBackend final : public SandboxBackend,
+                             public std::enable_shared_from_this<SessionBackend> {
+ public:
+  SessionBackend(std::shared_ptr<ProviderBackend> provider, std::shared_ptr<SessionCore> core,
+                 CreateRequest request)
+      : provider_(std::move(provider)), core_(std::move(core)), request_(std::move(request)) {}
+
+  SessionCore& core() { return *core_; }
+  const Lane& lane() const { return request_.lane; }
+
+  // The provider's object for the machine that the record names. No I/O.
+  Result<std::shared_ptr<SandboxBackend>> inner() {
+    const auto id = core_->record().sandbox_id;
+    if (inner_ && inner_id_ == id) return inner_;
+    auto request = request_;
+    auto context =
+        std::make_shared<SessionContext>(request.context ? *request.context : SessionContext());
+    context->sandbox_id = id;
+    request.context = std::move(context);
+    auto made = provider_->create(std::move(request));
+    if (!made) return made;
+    previous_ = std::move(inner_);  // what was asked of it may still be under way
+    inner_ = std::move(made).value();
+    inner_id_ = id;
+    return inner_;
+  }
+
+  // The object in use has become this machine.
+  void adopt(const std::optional<ProviderSandboxId>& id) { inner_id_ = id; }
+
+  std::shared_ptr<Pending> start(StartRequest request,
+                                 std::function<void(ProviderSandboxId)> on_identity,
+                                 Handler<StartResult> done) override {
+    auto call = std::make_shared<StartCall>(shared_from_this(), std::move(request),
+                                            std::move(on_identity), std::move(done));
+    call->run();
+    return call;
+  }
+
+  void stop(Handler<void> done) override {
+    under_claim(
+        false, [](SandboxBackend& inner, Handler<void> next) { inner.stop(std::move(next)); },
+        [](SessionRecord& record) { record.status = SessionStatus::stopped; }, std::move(done));
+  }
+
+  void destroy(Handler<void> done) override {
+    under_claim(
+        true, [](SandboxBackend& inner, Handler<void> next) { inner.destroy(std::move(next)); },
+        no_machine, std::move(done));
+  }
+
+  void info(Handler<MachineInfo> done) override {
+    if (auto target = inner(); target) {
+      (*target)->info(std::move(done));
+    } else {
+      fail_later(std::move(done), target.error());
+    }
+  }
+
+  void instructions(Handler<std::string> done) override {
+    if (auto target = inner(); target) {
+      (*target)->instructions(std::move(done));
+    } else {
+      fail_later(std::move(done), target.error());
+    }
+  }
+
+  Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
+                                                std::shared_ptr<ProcessSink> sink) override {
+    auto target = inner();
+    if (!target) return std::move(target).error();
+    core_->touch(lane());
+    return (*target)->spawn(command, std::move(sink));
+  }
+
+  ProcessesBackend* processes() noexcept override {
+    try {
+      auto target = inner();
+      return target ? (*target)->processes() : nullptr;
+    } catch (const std::exception&) {
+      return nullptr;  // out of memory: the same answer as a provider that has none
+    }
+  }
+
+ private:
+  using Action = std::function<void(SandboxBackend&, Handler<void>)>;
+  using Change = std::function<void(SessionRecord&)>;
+  using Finish = std::shared_ptr<Handler<void>>;
+
+  template <class T>
+  void fail_later(Handler<T> done, Error error) {
+    auto held = std::make_shared<Handler<T>>(std::move(done));
+    lane().post([held, error = std::move(error)] { std::move (*held)(error); });
+  }
+
+  static void no_machine(SessionRecord& record) {
+    record.status = SessionStatus::created;
+    record.setup = SetupState::none;
+    record.sandbox_id.reset();
+    record.start_key = random_hex(16);
+  }
+
+  void under_claim(bool steal, Action action, Change change, Handler<void> done) {
+    auto self = shared_from_this();
+    auto finish = std::make_shared<Handler<void>>(std::move(done));
+    core_->acquire(lane(), steal, nullptr,
+                   [self, action, change, finish](Result<SessionRecord> record) {
+                     // Somebody else removed the record: the machine is still ours to end.
+                     if (!record && record.error().code != Status::not_found)
+                       return std::move(*finish)(std::move(record).error());
+                     self->act(action, change, finish);
+                   });
+  }
+
+  void act(const Action& action, const Change& change, const Finish& finish) {
+    auto target = inner();
+    if (!target) return end(target.error(), finish);
+    auto self = shared_from_this();
+    auto keep = *target;
+    action(*keep, [self, keep, change, finish](Result<void> acted) {
+      self->note(std::move(acted), change, finish);
+    });
+  }
+
+  void note(Result<void> acted, Change change, const Finish& finish) {
+    const bool gone =
+        !acted && (acted.error().code == Status::gone || acted.error().code == Status::not_found);
+    if (gone) {
+      change = no_machine;
+    } else if (!acted) {
+      change = [](SessionRecord& record) { record.status = SessionStatus::error; };
+    }
+    auto self = shared_from_this();
+    core_->update(lane(), std::move(change),
+                  [self, finish, acted = std::move(acted)](Result<SessionRecord> noted) {
+                    const bool lost = !noted && noted.error().code != Status::not_found;
+                    if (!acted) return self->end(acted.error(), finish);
+                    self->end(lost ? Result<void>(noted.error()) : Result<void>(), finish);
+                  });
+  }
+
+  void end(Result<void> result, const Finish& finish) {
+    core_->release(lane(), [finish, result = std::move(result)] { std::move (*finish)(result); });
+  }
+
+  const std::shared_ptr<ProviderBackend> provider_;
+  const std::shared_ptr<SessionCore> core_;
+  const CreateRequest request_;
+  std::shared_ptr<SandboxBackend> inner_;
+  std::shared_ptr<SandboxBackend> previous_;
+  std::optional<ProviderSandboxId> inner_id_;
+};
+
+void StartCall::run() {
+  backend_->core().acquire(backend_->lane(), false, cancelled_,
+                           [self = shared_from_this()](Result<SessionRecord> record) {
+                             self->claimed(std::move(record));
+                           });
+}
+
+void StartCall::cancel() noexcept {
+  cancelled_->store(true);
+  backend_->lane().post([self = shared_from_this()] {
+    if (self->inner_) self->inner_->cancel();
+  });
+}
+
+void StartCall::claimed(Result<SessionRecord> record) {
+  if (!record) {
+    auto error = std::move(record).error();
+    if (error.code == Status::not_found) {
+      error.code = Status::gone;
+      error.message = "the session was removed by another host";
+      error.reason = "session.removed";
+    }
+    return std::move(done_)(std::move(error));
+  }
+  if (cancelled_->load()) return fail(Error(Status::cancelled, "the start was cancelled"));
+  known_ = record->sandbox_id;
+  request_.idempotency_key = record->start_key;
+  backend_->core().update(
+      backend_->lane(), [](SessionRecord& r) { r.status = SessionStatus::starting; },
+      [self = shared_from_this()](Result<SessionRecord> noted) { self->start(std::move(noted)); });
+}
+
+void StartCall::start(Result<SessionRecord> noted) {
+  if (!noted) return fail(std::move(noted).error());
+  auto inner = backend_->inner();
+  if (!inner) return fail(inner.error());
+  target_ = *inner;
+  auto self = shared_from_this();
+  inner_ = target_->start(
+      request_, [self](ProviderSandboxId id) { self->identified(std::move(id)); },
+      [self](Result<StartResult> result) { self->started(std::move(result)); });
+  if (cancelled_->load() && inner_) inner_->cancel();
+}
+
+// Written before anything can be lost; start does not answer before it is.
+void StartCall::identified(ProviderSandboxId id) {
+  noticed_ = id;
+  backend_->adopt(id);
+  backend_->core().remember(id);
+  if (on_identity_) on_identity_(id);
+  writing_identity_ = true;
+  backend_->core().update(
+      backend_->lane(), [id](SessionRecord& r) { r.sandbox_id = id; },
+      [self = shared_from_this()](Result<SessionRecord> written) {
+        self->writing_identity_ = false;
+        if (!written) self->identity_error_ = std::move(written).error();
+        self->conclude();
+      });
+}
+
+void StartCall::started(Result<StartResult> result) {
+  inner_.reset();
+  result_ = std::move(result);
+  conclude();
+}
+
+void StartCall::conclude() {
+  if (!result_ || writing_identity_) return;
+  if (!*result_) return fail(result_->error());
+  if ((*result_)->sandbox_id) noticed_ = (*result_)->sandbox_id;
+  record_success();
+}
+
+void StartCall::record_success() {
+  const auto& result = result_->value();
+  const auto id = noticed_ ? noticed_ : known_;
+  const bool fresh = result.outcome == StartOutcome::created ||
+                     (result.outcome == StartOutcome::unknown && id != known_);
+  backend_->adopt(id);
+  if (id) backend_->core().remember(id);
+  backend_->core().update(
+      backend_->lane(),
+      [id, fresh](SessionRecord& r) {
+        r.sandbox_id = id;
+        r.status = SessionStatus::running;
+        if (fresh || r.generation == 0) {
+          ++r.generation;
+          r.setup = SetupState::none;
+          r.start_key = random_hex(16);  // this one has made its machine
+        }
+      },
+      [self = shared_from_this(), fresh](Result<SessionRecord> written) {
+        if (written) return std::move(self->done_)(std::move(*self->result_));
+        const auto code = written.error().code;
+        const bool ours = fresh && (code == Status::conflict || code == Status::not_found);
+        if (ours) return self->abandon(std::move(written).error());
+        self->fail(std::move(written).error());
+      });
+}
+
+// The session was removed or taken over meanwhile: nobody else knows the machine just made.
+void StartCall::abandon(Error error) {
+  backend_->core().remember(std::nullopt);
+  target_->destroy([self = shared_from_this(), error = std::move(error)](Result<void> gone) {
+    if (!gone) self->backend_->core().warn(gone.error());
+    self->fail(error);
+  });
+}
+
+void StartCall::fail(Error error) {
+  auto self = shared_from_this();
+  if (identity_error_ && error.code != identity_error_->code)
+    error.details.set("identity", to_json(*identity_error_));
+  backend_->core().update(
+      backend_->lane(), [](SessionRecord& r) { r.status = SessionStatus::error; },
+      [self, error = std::move(error)](Result<SessionRecord> written) {
+        if (!written && written.error().code != error.code)
+          self->backend_->core().warn(written.error());
+        self->backend_->core().release(self->backend_->lane(),
+                                       [self, error] { std::move(self->done_)(error); });
+      });
+}
+
+class SessionProvider final : public ProviderBackend {
+ public:
+  SessionProvider(std::shared_ptr<ProviderBackend> provider, std::shared_ptr<SessionCore> core)
+      : provider_(std::move(provider)), core_(std::move(core)) {}
+
+  const std::string& name() const noexcept override { return provider_->name(); }
+  const Lane& lane() const noexcept override { return provider_->lane(); }
+  void describe(Handler<Description> done) override { provider_->describe(std::move(done)); }
+
+  Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) override {
+    auto backend = std::make_shared<SessionBackend>(provider_, core_, std::move(request));
+    if (auto made = backend->inner(); !made) return std::move(made).error();
+    return std::shared_ptr<SandboxBackend>(std::move(backend));
+  }
+
+ private:
+  const std::shared_ptr<ProviderBackend> provider_;
+  const std::shared_ptr<SessionCore> core_;
+};
+
+}  // namespace
+
+std::shared_ptr<ProviderBackend> make_session_provider(std::shared_ptr<ProviderBackend> provider,
+                                                       std::shared_ptr<SessionCore> core) {
+  return std::make_shared<SessionProvider>(std::move(provider), std::move(core));
+}
+
+}  // namespace sandforge

@@ -1,1 +1,0 @@
-#include "sandforge/yaml.hpp"

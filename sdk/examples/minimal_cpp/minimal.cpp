@@ -1,0 +1,46 @@
+// A complete provider: each session is a folder on the host's machine, its commands run there.
+#include <sandforge/plugin/plugin.hpp>
+#include <sandforge/support/hash.hpp>
+
+#include <filesystem>
+
+using namespace sandforge::plugin;
+
+class FolderSandbox : public Sandbox {
+ public:
+  FolderSandbox(const std::string& root, const Context& context)
+      : id_(sandforge::sha256_hex(context.session_id().value_or(""))),
+        folder_(std::filesystem::path(root) / id_) {}
+  Started start(Starting& starting) override {
+    const bool fresh = std::filesystem::create_directories(folder_);
+    env_ = starting.env();
+    return Started(fresh ? Outcome::created : Outcome::connected, id_, folder_.string());
+  }
+  void stop(StopToken) override {}
+  void destroy(StopToken) override { std::filesystem::remove_all(folder_); }
+  void spawn(Spawn& spawn) override {
+    Command& command = spawn.command();
+    command.cwd = (folder_ / command.cwd.value_or("")).string();
+    command.env.insert(command.env.begin(), env_.begin(), env_.end());
+    spawn.delegate();
+  }
+
+ private:
+  std::string id_;
+  std::filesystem::path folder_;
+  std::vector<EnvEntry> env_;
+};
+
+class FolderFactory : public FactorySandbox {
+ public:
+  static constexpr const char* provider = "minimal-cpp";
+  explicit FolderFactory(const Opening& opening)
+      : root_(opening.options.string("root").value_or("/tmp/sandforge-minimal")) {}
+  std::unique_ptr<SandboxBase> create(Context context, Settings) override {
+    return std::make_unique<FolderSandbox>(root_, context);
+  }
+
+ private:
+  std::string root_;
+};
+SANDFORGE_PLUGIN(FolderFactory)

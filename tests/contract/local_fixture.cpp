@@ -1,0 +1,189 @@
+#include "contract/local_fixture.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace sandforge::contract {
+
+// ---- Folders
+
+TempFolder::TempFolder() {
+  std::string name = (fs::temp_directory_path() / "sandforge-contract-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = fs::canonical(name);
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;  // a test that has failed already must not fail again here
+  fs::remove_all(path_, ignored);
+}
+
+// ---- The host
+
+LocalFixture::LocalFixture()
+    : sockets_before_(open_sockets()),
+      host_env_(std::make_shared<std::map<std::string, std::string>>()) {
+  fs::create_directory(home());
+  fs::create_directory(base() / "tmp");
+  const char* path = std::getenv("PATH");
+  host_env() = {{"PATH", path != nullptr ? path : "/usr/bin:/bin"},
+                {"HOME", home().string()},
+                {"TMPDIR", (base() / "tmp").string()}};  // marks every process of ours
+
+  runtime_ = std::make_unique<Runtime>();
+  auto services = std::make_shared<HostServices>();
+  services->runtime = runtime_.get();
+  services->env = [env = host_env_](const std::string& name) -> std::optional<std::string> {
+    const auto it = env->find(name);
+    return it == env->end() ? std::nullopt : std::optional(it->second);
+  };
+  ProviderRegistry::Options options;
+  options.services = std::move(services);
+  registry_ = std::make_unique<ProviderRegistry>(*runtime_, std::move(options));
+  PluginSearchPath search;
+  search.add(SANDFORGE_LOCAL_PLUGIN, "test");
+  const LoadReport report = registry_->scan(search);
+  INFO(report.to_text());
+  REQUIRE(report.refused() == 0);
+}
+
+LocalFixture::~LocalFixture() {
+  for (const auto& sandbox : made_) {
+    CAPTURE(sandbox->id());
+    CHECK_NOTHROW(sandbox->destroy());
+  }
+  made_.clear();
+  provider_.reset();
+  check_nothing_left();
+  registry_.reset();
+  runtime_.reset();
+}
+
+std::shared_ptr<ProviderBackend> LocalFixture::open(json::Object options) {
+  if (options.find("root") == nullptr) options.set("root", root().string());
+  return registry_->open("local", std::move(options));
+}
+
+const std::shared_ptr<ProviderBackend>& LocalFixture::provider() {
+  if (!provider_) provider_ = open();
+  return provider_;
+}
+
+std::shared_ptr<Sandbox> LocalFixture::make(std::shared_ptr<ProviderBackend> provider,
+                                            SandboxConfig config) {
+  auto sandbox = Sandbox::create(runtime(), std::move(provider), std::move(config)).value();
+  made_.push_back(sandbox);
+  return sandbox;
+}
+
+std::shared_ptr<Sandbox> LocalFixture::make(SandboxConfig config) {
+  return make(provider(), std::move(config));
+}
+
+std::shared_ptr<Sandbox> LocalFixture::make(std::string id) {
+  SandboxConfig config;
+  config.id = std::move(id);
+  return make(std::move(config));
+}
+
+std::shared_ptr<Sandbox> LocalFixture::started(std::string id) {
+  auto sandbox = make(std::move(id));
+  sandbox->start();
+  return sandbox;
+}
+
+bool LocalFixture::only_guests() const {
+  for (const pid_t pid : processes()) {
+    const std::string line = describe({pid});
+    if (line.find("sandforge-guest") == std::string::npos) return false;
+  }
+  return true;
+}
+
+void LocalFixture::check_nothing_left() {
+  const bool quiet = eventually([&] { return processes().empty(); });
+  INFO("processes left behind:\n" << describe(processes()));
+  CHECK(quiet);
+
+  const bool closed = eventually([&] { return open_sockets() <= sockets_before_; });
+  CHECK(closed);
+
+  // The session folders stay; what served them does not.
+  std::set<std::string> left;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(root(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.front() == '.' || !entry.is_directory()) left.insert(name);
+  }
+  CHECK(left == std::set<std::string>());
+  std::set<std::string> beside;
+  for (const auto& entry : fs::directory_iterator(base()))
+    beside.insert(entry.path().filename().string());
+  beside.erase("root");
+  CHECK(beside == std::set<std::string>{"home", "tmp"});
+  CHECK(fs::is_empty(base() / "tmp"));
+}
+
+// ---- Commands
+
+CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options) {
+  return sandbox.exec({"sh", "-c", std::move(text)}, std::move(options));
+}
+
+Command shell(std::string text) {
+  Command command;
+  command.shell = std::move(text);
+  return command;
+}
+
+Command argv(std::vector<std::string> words) {
+  Command command;
+  command.argv = std::move(words);
+  return command;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+pid_t read_pid(const fs::path& path) {
+  // Written with its newline at once, so a file that ends with one is complete.
+  const bool there = eventually([&] {
+    const std::string text = read_text(path);
+    return !text.empty() && text.back() == '\n';
+  });
+  INFO(path);
+  REQUIRE(there);
+  return static_cast<pid_t>(std::stol(read_text(path)));
+}
+
+// ---- Memory
+
+namespace {
+
+std::int64_t status_kib(const char* name) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind(name, 0) == 0) return std::stoll(line.substr(std::string(name).size() + 1));
+  return 0;
+}
+
+}  // namespace
+
+PeakMemory::PeakMemory() {
+  std::ofstream("/proc/self/clear_refs") << "5";  // VmHWM starts anew
+  before_ = status_kib("VmHWM");
+}
+
+std::int64_t PeakMemory::growth_kib() const {
+  return status_kib("VmHWM") - before_;
+}
+
+}  // namespace sandforge::contract

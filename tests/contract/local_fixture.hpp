@@ -1,0 +1,147 @@
+// A host with the local provider, over folders of its own.
+//
+// It loads the built plugin through the registry, makes sandboxes, and at its end destroys them all
+// and checks that nothing is left behind: no process, no socket, no file but the session folders,
+// which the contract keeps.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "contract/processes_of_host.hpp"
+#include "sandforge/registry.hpp"
+#include "sandforge/runtime.hpp"
+#include "sandforge/sandbox.hpp"
+
+namespace sandforge::contract {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+// A folder of its own, gone afterwards.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const fs::path& path() const noexcept { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+class LocalFixture {
+ public:
+  LocalFixture();
+  ~LocalFixture();
+  LocalFixture(const LocalFixture&) = delete;
+  LocalFixture& operator=(const LocalFixture&) = delete;
+
+  // A provider over root(); `options` are added to the root.
+  std::shared_ptr<ProviderBackend> open(json::Object options = {});
+  // The provider that most tests use: no options but the root.
+  const std::shared_ptr<ProviderBackend>& provider();
+
+  // An unstarted sandbox, destroyed at the end.
+  std::shared_ptr<Sandbox> make(SandboxConfig config);
+  std::shared_ptr<Sandbox> make(std::string id = "s");
+  std::shared_ptr<Sandbox> make(std::shared_ptr<ProviderBackend> provider, SandboxConfig config);
+  // The same, already running.
+  std::shared_ptr<Sandbox> started(std::string id = "s");
+  // For sandboxes that came another way.
+  void destroy_at_end(std::shared_ptr<Sandbox> sandbox) { made_.push_back(std::move(sandbox)); }
+
+  Runtime& runtime() noexcept { return *runtime_; }
+  ProviderRegistry& registry() noexcept { return *registry_; }
+  // The host's environment as the provider may see it: PATH, HOME and TMPDIR below base().
+  std::map<std::string, std::string>& host_env() noexcept { return *host_env_; }
+
+  const fs::path& base() const noexcept { return base_.path(); }
+  fs::path root() const { return base() / "root"; }
+  fs::path home() const { return base() / "home"; }
+  fs::path folder(const std::string& id = "s") const { return root() / id; }
+
+  // Living processes of this fixture's sandboxes, guests included.
+  std::vector<pid_t> processes() const { return processes_with(base().string()); }
+  // No process but guests.
+  bool only_guests() const;
+
+ private:
+  void check_nothing_left();
+
+  TempFolder base_;
+  std::size_t sockets_before_;
+  std::shared_ptr<std::map<std::string, std::string>> host_env_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<ProviderRegistry> registry_;
+  std::shared_ptr<ProviderBackend> provider_;
+  std::vector<std::shared_ptr<Sandbox>> made_;
+};
+
+// sh(x) of CASES: exec of sh -c x.
+CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options = {});
+Command shell(std::string text);
+Command argv(std::vector<std::string> words);
+
+std::string read_text(const fs::path& path);
+// The number that a command wrote into a file; waits for it.
+pid_t read_pid(const fs::path& path);
+
+// The error that a call throws; fails the test when it throws nothing.
+template <class Call>
+Error error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+
+// Time that a call took.
+template <class Call>
+milliseconds timed(Call&& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+// Whether memory bounds mean anything in this build.
+constexpr bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return true;
+#else
+  return false;
+#endif
+#else
+  return false;
+#endif
+}
+
+// Growth of this process's memory at its peak, since construction.
+class PeakMemory {
+ public:
+  PeakMemory();
+  std::int64_t growth_kib() const;
+
+ private:
+  std::int64_t before_;
+};
+
+}  // namespace sandforge::contract

@@ -1,0 +1,253 @@
+// How commands end: cases A07 and B of the conformance list.
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "harness.hpp"
+
+using namespace guest_test;
+
+TEST_CASE("A07 a background child does not hold up its command, and lives on until stop") {
+  const int variant = GENERATE(range(0, 3));
+  const std::string sleeper = long_sleep();
+  const std::string scripts[] = {
+      sleeper + " & echo hi", "yes " + sleeper + " & echo hi",
+      "(while :; do echo t; sleep .1; done) & " + sleeper + " & echo hi"};
+  const std::string& script = scripts[variant];
+  Guest guest;
+  Host& host = guest.host();
+  const bool writes_without_pause = script.compare(0, 3, "yes") == 0;
+  const auto begin = now_ms();
+  const Seen s = host.run(shell(script));
+  CHECK(now_ms() - begin < 20000);  // 2.5 s on a machine that is not busy
+  CHECK(s.out.find("hi\n") != std::string::npos);
+  CHECK(s.code() == 0);
+  REQUIRE(s.end);
+  CHECK(s.end->pipes_held);
+  CHECK(s.end->background);
+  const std::string alive = writes_without_pause ? "yes " + sleeper : sleeper;
+  CHECK(runs(alive));
+  host.settle(std::chrono::milliseconds(200));
+  CHECK(runs(alive));
+  const Seen& list = host.wait(host.client.list());
+  REQUIRE(list.list);
+  REQUIRE(list.list->processes.size() == 1);
+  CHECK(list.list->processes[0].background);
+  CHECK(list.list->processes[0].state == wire::ProcessState::ended);
+  const Seen& stopped = host.wait(host.client.stop_all(wire::StopAllRequest()));
+  REQUIRE(stopped.done);
+  CHECK(*stopped.done >= 1);
+  CHECK_FALSE(runs(alive));
+  CHECK(host.run(shell("echo next")).out == "next\n");
+}
+
+TEST_CASE("A07 also while credit is withheld") {
+  const std::string sleeper = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  host.auto_grant = false;
+  wire::SpawnRequest r = shell("yes " + sleeper + " & echo hi; exit 3");
+  r.window = 1000;
+  const auto id = host.spawn(r);
+  REQUIRE(host.until([&] { return host.of(id).exit.has_value(); }));
+  host.settle(std::chrono::milliseconds(400));
+  CHECK_FALSE(host.of(id).end);
+  CHECK(runs("yes " + sleeper));
+  host.auto_grant = true;
+  host.client.grant(id, 1 << 20);
+  const Seen& s = host.wait(id);
+  REQUIRE(s.end);
+  CHECK(s.code() == 3);
+  CHECK(s.end->pipes_held);
+  CHECK(runs("yes " + sleeper));
+  CHECK(host.wait(host.client.kill(s.started->process, 100)).done);
+  CHECK_FALSE(runs("yes " + sleeper));
+}
+
+TEST_CASE("B01 signals of a leader are told as such") {
+  Guest guest;
+  const Seen a = guest.host().run(shell("kill -9 $$"));
+  REQUIRE(a.exit);
+  CHECK(a.exit->signal == SIGKILL);
+  CHECK_FALSE(a.exit->code);
+  CHECK_FALSE(a.exit->killed);
+  const Seen b = guest.host().run(shell("kill -TERM $$"));
+  CHECK(b.exit->signal == SIGTERM);
+}
+
+TEST_CASE("B02 a timeout keeps what was written before it") {
+  Guest guest;
+  wire::SpawnRequest r = shell("printf partial; " + long_sleep());
+  r.timeout_ms = 300;
+  const auto begin = now_ms();
+  const Seen s = guest.host().run(r);
+  CHECK(now_ms() - begin >= 300);
+  REQUIRE(s.exit);
+  CHECK(s.exit->timed_out);
+  CHECK(s.exit->killed);
+  CHECK(s.exit->signal == SIGTERM);
+  CHECK(s.out == "partial");
+}
+
+TEST_CASE("B03 a command that ignores SIGTERM is killed after its grace") {
+  Guest guest;
+  const std::string sleeper = long_sleep();
+  wire::SpawnRequest r = shell("trap '' TERM; echo on; while :; do " + sleeper + "; done");
+  r.timeout_ms = 300;
+  r.grace_ms = 400;
+  const auto begin = now_ms();
+  const Seen s = guest.host().run(r);
+  CHECK(now_ms() - begin >= 700);
+  REQUIRE(s.exit);
+  CHECK(s.exit->timed_out);
+  CHECK(s.exit->signal == SIGKILL);
+  CHECK(s.out == "on\n");
+  CHECK_FALSE(runs(sleeper));
+}
+
+TEST_CASE("B04 B05 a timeout ends the whole tree") {
+  const int variant = GENERATE(range(0, 6));
+  const std::string sleeper = long_sleep();
+  const std::string scripts[] = {
+      "(" + sleeper + "; touch late) & wait",
+      "setsid " + sleeper + " & wait",
+      "(setsid " + sleeper + " &) ; sleep 400",
+      "env -i setsid " + sleeper + " & wait",
+      "setsid sh -c '(setsid " + sleeper + " &); sleep 401' & sleep 402",
+      "trap '' TERM; (trap '' TERM; setsid " + sleeper + ") & wait; wait"};
+  const std::string& script = scripts[variant];
+  Guest guest;
+  Host& host = guest.host();
+  TempFolder folder;
+  wire::SpawnRequest r = shell(script);
+  r.cwd = folder.path();
+  r.timeout_ms = 1000;
+  r.grace_ms = 300;
+  const auto id = host.spawn(r);
+  REQUIRE(host.until([&] { return runs(sleeper) || host.of(id).exit; }));
+  const Seen& s = host.wait(id);
+  REQUIRE(s.exit);
+  CHECK(s.exit->timed_out);
+  CHECK(eventually([&] { return !runs(sleeper); }));
+  CHECK_FALSE(exists(folder.file("late")));
+  CHECK(host.run(shell("true")).code() == 0);
+}
+
+TEST_CASE("B05 what left its session outlives the command, and not the stop") {
+  const int variant = GENERATE(range(0, 3));
+  const std::string sleeper = long_sleep();
+  const std::string scripts[] = {
+      "setsid " + sleeper + " >/dev/null 2>&1 & echo hi",
+      "(setsid " + sleeper + " >/dev/null 2>&1 &); echo hi",
+      "env -i setsid -f " + sleeper + " >/dev/null 2>&1 </dev/null; echo hi"};
+  const std::string& script = scripts[variant];
+  Guest guest;
+  Host& host = guest.host();
+  const Seen s = host.run(shell(script));
+  CHECK(s.out == "hi\n");
+  REQUIRE(s.end);
+  CHECK_FALSE(s.end->pipes_held);
+  REQUIRE(eventually([&] { return runs(sleeper); }));
+  REQUIRE(host.wait(host.client.stop_all(wire::StopAllRequest())).done);
+  CHECK_FALSE(runs(sleeper));
+}
+
+TEST_CASE("B05 one command's strays are not another's") {
+  const std::string first = long_sleep(), second = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  const Seen a = host.run(shell("setsid " + first + " >/dev/null 2>&1 & echo"));
+  const Seen b = host.run(shell("setsid " + second + " >/dev/null 2>&1 & echo"));
+  REQUIRE(eventually([&] { return runs(first) && runs(second); }));
+  CHECK(host.wait(host.client.kill(a.started->process, 0)).done == std::uint64_t{0});
+  CHECK_FALSE(runs(first));
+  CHECK(runs(second));
+}
+
+TEST_CASE("B06 kill ends leader and child, and answers whether it ran") {
+  const std::string a = long_sleep(), b = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  const auto id = host.spawn(shell(a + " & " + b));
+  REQUIRE(host.until([&] { return runs(a) && runs(b); }));
+  const Seen& killed = host.wait(host.client.kill(id, 0));
+  CHECK(killed.done == std::uint64_t{1});
+  CHECK_FALSE(runs(a));
+  CHECK_FALSE(runs(b));
+  const Seen s = host.wait(id);
+  CHECK(s.exit->killed);
+  CHECK(s.exit->signal == SIGKILL);
+  CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{0});
+  CHECK(host.wait(host.client.kill(s.started->process, 0)).done == std::uint64_t{0});
+  const Seen& unknown = host.wait(host.client.kill(wire::ProcessId{999}, 0));
+  REQUIRE(unknown.error);
+  CHECK(unknown.error->code == wire::ErrorCode::not_found);
+}
+
+TEST_CASE("B06 a stopped command is ended too") {
+  Guest guest;
+  Host& host = guest.host();
+  const auto id = host.spawn(shell("echo ready; kill -STOP $$; " + long_sleep()));
+  REQUIRE(host.until([&] { return host.of(id).out == "ready\n"; }));
+  CHECK(host.wait(host.client.kill(id, 30000)).done == std::uint64_t{1});
+  CHECK(host.wait(id).exit->signal == SIGTERM);
+}
+
+TEST_CASE("B07 a kill from the first output ends at once with what there was") {
+  Guest guest;
+  Host& host = guest.host();
+  const auto id = host.spawn(shell("echo first; " + long_sleep()));
+  bool asked = false;
+  host.output_hook = [&](wire::ChannelId from, std::string_view) {
+    if (from == id && !std::exchange(asked, true)) host.client.kill(id, 0);
+  };
+  const Seen& s = host.wait(id);
+  CHECK(s.out == "first\n");
+  CHECK(s.exit->killed);
+}
+
+TEST_CASE("B08 timeouts of every size are defined") {
+  Guest guest;
+  Host& host = guest.host();
+  wire::SpawnRequest r = shell(long_sleep());
+  r.timeout_ms = 1;
+  CHECK(host.run(r).exit->timed_out);
+  for (const std::uint64_t ms : {std::uint64_t{0}, std::uint64_t{1} << 31, ~std::uint64_t{0}}) {
+    wire::SpawnRequest quick = shell("echo fine");
+    quick.timeout_ms = ms;
+    const Seen& s = host.run(quick);
+    CHECK(s.out == "fine\n");
+    CHECK_FALSE(s.exit->timed_out);
+  }
+}
+
+TEST_CASE("signals reach the leader, the group or the tree") {
+  Guest guest;
+  Host& host = guest.host();
+  const auto id =
+      host.spawn(shell("trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep .02; done"));
+  REQUIRE(host.until([&] { return host.of(id).out == "ready\n"; }));
+  const Seen& sent = host.wait(host.client.signal(id, SIGUSR1, wire::SignalScope::leader));
+  CHECK(sent.done == std::uint64_t{1});
+  const Seen& s = host.wait(id);
+  CHECK(s.out == "ready\nusr1\n");
+  CHECK(s.code() == 0);
+  CHECK(host.wait(host.client.signal(s.started->process, SIGUSR1)).done == std::uint64_t{0});
+  CHECK(host.wait(host.client.signal(s.started->process, 1000)).error);
+}
+
+TEST_CASE("a tree that forks as it dies is ended") {
+  Guest guest;
+  Host& host = guest.host();
+  const std::string sleeper = long_sleep();
+  // Each process that ends starts two others in sessions of their own, a few levels deep.
+  wire::SpawnRequest r =
+      shell("f() { [ $1 -gt 4 ] && exec " + sleeper +
+            "; for i in 1 2; do setsid sh -c \"$BODY\" sh $(($1+1)) & done; wait; }; f 0");
+  r.env.emplace_back("BODY", std::string("f() { [ $1 -gt 4 ] && exec " + sleeper +
+                                         "; for i in 1 2; do setsid sh -c \"$BODY\" sh "
+                                         "$(($1+1)) & done; wait; }; f $1"));
+  const auto id = host.spawn(r);
+  REQUIRE(host.until([&] { return runs(sleeper); }));
+  CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{1});
+  CHECK_FALSE(runs(sleeper));
+}

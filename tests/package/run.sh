@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs a build into a fresh prefix and builds, installs and runs a project against it.
+#
+#   tests/package/run.sh BUILD_DIR
+set -euo pipefail
+
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+step() { printf '==> %s\n' "$*"; }
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+step "install"
+cmake --install "$build" --prefix "$prefix" >"$work/install.log" || {
+  tail -n 20 "$work/install.log"
+  fail "cmake --install"
+}
+# The source and build trees must not be named by what was installed, nor be needed by it.
+source_tree=$(cd "$here/../.." && pwd)
+if grep -rlF -e "$source_tree/" -e "$build/" "$prefix"/lib*/cmake; then
+  fail "installed CMake files name the source tree"
+fi
+
+step "a project of C++"
+cp -r "$here/project" "$work/project"
+cmake -S "$work/project" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_BUILD_TYPE=Debug
+cmake --build "$work/build"
+ctest --test-dir "$work/build" --output-on-failure --no-tests=error
+cmake --install "$work/build" --prefix "$work/elsewhere" >/dev/null
+[[ -f $work/elsewhere/lib/sandforge/plugins/outside.so ]] || fail "the plugin was not installed"
+
+step "a plugin of C, in a project that has no C++"
+cmake -S "$work/project" -B "$work/build-c" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DONLY_C=ON
+cmake --build "$work/build-c"
+
+step "a plugin that exports too much is refused"
+if cmake --build "$work/build-c" --target leaky >"$work/leaky.log" 2>&1; then
+  fail "a plugin with two exports was built"
+fi
+grep -q 'must export sandforge_plugin_entry_v1 and nothing else' "$work/leaky.log" ||
+  { cat "$work/leaky.log"; fail "another reason than the exports"; }
+[[ ! -e $work/build-c/leaky.so ]] || fail "the refused plugin was left behind"
+
+step "a plugin with an undefined symbol is refused"
+if cmake --build "$work/build-c" --target unresolved >"$work/unresolved.log" 2>&1; then
+  fail "a plugin with an undefined symbol was built"
+fi
+grep -q 'undefined reference to .nobody_has_this' "$work/unresolved.log" ||
+  { cat "$work/unresolved.log"; fail "another reason than the symbol"; }
+
+step "a manifest that is no JSON is refused"
+if cmake --build "$work/build-c" --target garbled >"$work/garbled.log" 2>&1; then
+  fail "a plugin with a broken manifest was built"
+fi
+grep -q 'garbled.json: not a JSON object' "$work/garbled.log" ||
+  { cat "$work/garbled.log"; fail "another reason than the manifest"; }
+step "done"

@@ -1,0 +1,128 @@
+// The examples of the sdk: loaded from their shared libraries and put to work.
+#include <dlfcn.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "abi/rehearsal/driver.hpp"
+
+using namespace sandforge::fake;
+
+namespace {
+
+const sf_plugin* load(const char* path) {
+  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  INFO((library == nullptr ? ::dlerror() : ""));
+  REQUIRE(library != nullptr);
+  const auto entry = reinterpret_cast<sf_plugin_entry_fn>(::dlsym(library, SF_PLUGIN_ENTRY_NAME));
+  REQUIRE(entry != nullptr);
+  return entry();
+}
+
+class Folder {
+ public:
+  Folder() {
+    path = (std::filesystem::temp_directory_path() / "sandforge-XXXXXX").string();
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+void run_echo(Driver& driver, const std::string& cwd_wanted) {
+  CommandLine line;
+  line.shell = "echo hello; pwd -P; cat; echo $NAME >&2; exit 3";
+  line.env = {{"NAME", "value"}, {"PATH", "/usr/bin:/bin"}};
+  line.window = 5;
+  Running running(line.window);
+  Failure failure;
+  INFO(failure.message);
+  REQUIRE(driver.spawn(line, running, failure) == SF_OK);
+  REQUIRE(driver.wait([&] { return running.done > 0; }));
+  CHECK_FALSE(running.failure);
+  CHECK(running.out == "hello\n" + cwd_wanted + "\n");
+  CHECK(running.err == "value\n");
+  CHECK(running.exited == 1);
+  CHECK(running.exit.code == 3);
+  CHECK(running.rules_kept());
+  CHECK_FALSE(running.disorder);
+  running.release();
+}
+
+}  // namespace
+
+TEST_CASE("the minimal provider in C++ runs commands in a folder of its session") {
+  const Folder root;
+  Host host;
+  {
+    Driver driver(host, load(EXAMPLE_CPP));
+    Failure failure;
+    REQUIRE(driver.open("minimal-cpp", R"({"root":")" + root.path + "\"}", failure) == SF_OK);
+    const auto description = driver.describe();
+    CHECK(description.schema.find(R"("additionalProperties":false)") != std::string::npos);
+    Context context;
+    context.session_id = "../escape";
+    REQUIRE(driver.create(&context, "{}", failure) == SF_OK);
+    const auto started = driver.start();
+    REQUIRE_FALSE(started.failure);
+    CHECK(started.outcome == SF_OUTCOME_CREATED);
+    CHECK(std::filesystem::is_directory(started.working_directory));
+    CHECK(std::filesystem::path(started.working_directory).parent_path() == root.path);
+    run_echo(driver, std::filesystem::canonical(started.working_directory).string());
+    CHECK(driver.start().outcome == SF_OUTCOME_CONNECTED);
+    CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
+    CHECK(std::filesystem::is_empty(root.path));
+    CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
+    driver.release();
+    host.join();
+    host.loop.drain();
+    CHECK(context.refs == 1);
+  }
+  CHECK(Lane::live == 0);
+  CHECK(Process::live == 0);
+  CHECK(Op::live == 0);
+}
+
+TEST_CASE("the minimal provider in C runs commands") {
+  Host host;
+  {
+    Driver driver(host, load(EXAMPLE_C));
+    Failure failure;
+    REQUIRE(driver.open("minimal-c", "{}", failure) == SF_OK);
+    CHECK(driver.describe().done == 1);
+    Context context;
+    REQUIRE(driver.create(&context, "{}", failure) == SF_OK);
+    CHECK(driver.start().outcome == SF_OUTCOME_CONNECTED);
+    run_echo(driver, std::filesystem::canonical("/tmp").string());
+    CHECK(driver.run(&sf_sandbox_vtbl::stop).done == 1);
+    driver.release();
+    host.join();
+    host.loop.drain();
+  }
+  CHECK(Lane::live == 0);
+  CHECK(Process::live == 0);
+}
+
+TEST_CASE("a name that the plugin does not have is refused, and so are bad options") {
+  Host host;
+  Driver driver(host, load(EXAMPLE_CPP));
+  Failure failure;
+  CHECK(driver.open("other", "{}", failure) == SF_NOT_FOUND);
+  CHECK(failure.message == "this plugin has no provider \"other\"");
+  CHECK(driver.open("minimal-cpp", R"({"root": 5})", failure) == SF_INVALID);
+  CHECK(failure.details == R"({"pointer":"/root"})");
+  CHECK(driver.open("minimal-cpp", "[]", failure) == SF_INVALID);
+  CHECK(driver.provider == nullptr);
+}
+
+TEST_CASE("the minimal provider stays minimal") {
+  std::ifstream source(EXAMPLE_CPP_SOURCE);
+  int lines = 0;
+  for (std::string line; std::getline(source, line);) {
+    const auto first = line.find_first_not_of(' ');
+    if (first != std::string::npos && line.compare(first, 2, "//") != 0) ++lines;
+  }
+  CHECK(lines > 0);
+  CHECK(lines <= 40);
+}

@@ -1,0 +1,584 @@
+#include "sandforge/session.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "session/claim_owner.hpp"
+#include "unit/sandbox/fixture.hpp"
+#include "unit/session/temp_dir.hpp"
+
+using namespace sandforge;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::shared_ptr<SessionStore> open_store(const TempDir& dir) {
+  SqliteStoreOptions options;
+  options.path = dir / "sessions.db";
+  options.busy_timeout = milliseconds(60'000);
+  return open_sqlite_session_store(options).value();
+}
+
+// One machine park, one database, any number of hosts.
+struct Site {
+  struct Host {
+    std::shared_ptr<SessionStore> store;
+    std::shared_ptr<SessionManager> manager;
+  };
+
+  Host host(SessionManager::Options options = {}) {
+    Host out;
+    out.store = open_store(dir);
+    if (!options.resolve)
+      options.resolve = [](const std::string& reference) -> std::optional<std::string> {
+        if (reference == "${KNOWN}") return "from-host";
+        return std::nullopt;
+      };
+    out.manager = SessionManager::create(
+        runtime, out.store,
+        [this](const SessionRecord& record, Handler<OpenedProvider> done) {
+          ++opened;
+          if (record.provider == "broken")
+            return std::move(done)(Error(Status::unavailable, "no such plugin", "plugin.missing"));
+          OpenedProvider provider;
+          provider.backend = world->provider(record.provider);
+          provider.effective = [](const json::Object& stored) -> Result<json::Object> {
+            auto all = stored;
+            if (!all.contains("cpuCount")) all.set("cpuCount", 2);
+            return all;
+          };
+          std::move(done)(provider);
+        },
+        std::move(options));
+    return out;
+  }
+
+  SessionRecord record(const std::string& id) {
+    return open_store(dir)->find(SessionId(id)).value().value();
+  }
+  bool known(const std::string& id) {
+    return open_store(dir)->find(SessionId(id)).value().has_value();
+  }
+
+  TempDir dir;
+  Runtime runtime;
+  std::shared_ptr<fake::World> world = std::make_shared<fake::World>(runtime);
+  std::atomic<int> opened{0};
+};
+
+SessionSpec spec(const std::string& id) {
+  SessionSpec out;
+  out.id = SessionId(id);
+  out.provider = "fake";
+  return out;
+}
+
+std::string printenv(const std::shared_ptr<Session>& session, const std::string& name) {
+  return session->sandbox()->execute_command("printenv " + name).out;
+}
+
+}  // namespace
+
+TEST_CASE("Ids of sessions") {
+  for (const std::string good : {"a", "..", "a/../b", "/etc", "CON", "é", "e\xcc\x81"})
+    CHECK(check_session_id(SessionId(good)).ok());
+  CHECK(check_session_id(SessionId(std::string(256, 'x'))).ok());
+  for (const auto& bad : {std::string(), std::string(257, 'x'), std::string("a\0b", 3),
+                                std::string("a\nb"), std::string("\x1b[1m"), std::string("\xff")}) {
+    const auto checked = check_session_id(SessionId(bad));
+    REQUIRE_FALSE(checked.ok());
+    CHECK(checked.error().reason == "session.bad_id");
+  }
+  CHECK(make_session_id() != make_session_id());
+  CHECK(check_session_id(make_session_id()).ok());
+}
+
+TEST_CASE("Opening a session starts nothing, and gives settings with their defaults") {
+  Site site;
+  const auto host = site.host();
+  auto wanted = spec("s1");
+  wanted.settings.set("memoryMb", 512);
+  const auto session = host.manager->open(wanted, OpenMode::create);
+  CHECK(site.world->counts().starts == 0);
+  CHECK(session->sandbox()->status() == SandboxStatus::pending);
+  CHECK(session->record().status == SessionStatus::created);
+  CHECK_FALSE(site.record("s1").settings.contains("cpuCount"));
+
+  host.manager->start(SessionId("s1"));
+  const auto created = site.world->creates().at(0);
+  CHECK(created.settings.find("memoryMb")->as_integer() == 512);
+  CHECK(created.settings.find("cpuCount")->as_integer() == 2);
+  CHECK(created.context->caller_chose_id);
+}
+
+TEST_CASE("A session without an id gets one, and has no checkpoints") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec(""), OpenMode::create);
+  CHECK(session->id().str().rfind("s-", 0) == 0);
+  session->sandbox()->start();
+  CHECK_FALSE(site.world->creates().at(0).context->caller_chose_id);
+}
+
+TEST_CASE("Modes of opening") {
+  Site site;
+  const auto host = site.host();
+  CHECK(error_of([&] { host.manager->open(spec("s1"), OpenMode::attach); }).reason ==
+        "session.not_found");
+  const auto first = host.manager->open(spec("s1"), OpenMode::either);
+  CHECK(host.manager->open(spec("s1"), OpenMode::either) == first);
+  CHECK(error_of([&] { host.manager->open(spec("s1"), OpenMode::create); }).reason ==
+        "session.exists");
+  auto other = spec("s1");
+  other.provider = "another";
+  CHECK(error_of([&] { host.manager->open(other, OpenMode::either); }).reason ==
+        "session.other_provider");
+  const auto second_host = site.host();
+  CHECK(error_of([&] { second_host.manager->open(spec("s1"), OpenMode::create); }).reason ==
+        "session.exists");
+  CHECK(error_of([&] { second_host.manager->open(other, OpenMode::attach); }).reason ==
+        "session.other_provider");
+}
+
+TEST_CASE("A session whose provider cannot be opened is not kept") {
+  Site site;
+  const auto host = site.host();
+  auto wanted = spec("s1");
+  wanted.provider = "broken";
+  CHECK(error_of([&] { host.manager->open(wanted, OpenMode::create); }).reason == "plugin.missing");
+  CHECK_FALSE(site.known("s1"));
+}
+
+TEST_CASE("Fifty callers at once share one sandbox and one start") {
+  Site site;
+  const auto host = site.host();
+  std::vector<std::future<Result<std::shared_ptr<Session>>>> opens;
+  for (int i = 0; i < 50; ++i)
+    opens.push_back(later<std::shared_ptr<Session>>([&](auto done) {
+      host.manager->async_open(spec("s1"), OpenMode::either, std::move(done));
+    }));
+  std::shared_ptr<Session> session;
+  for (auto& open : opens) {
+    const auto one = get(open).value();
+    if (!session) session = one;
+    CHECK(one == session);
+  }
+  std::vector<std::future<Result<StartedInfo>>> starts;
+  for (int i = 0; i < 50; ++i)
+    starts.push_back(later<StartedInfo>(
+        [&](auto done) { host.manager->async_start(SessionId("s1"), std::move(done)); }));
+  for (auto& start : starts)
+    CHECK(get(start).value().outcome == StartOutcome::created);
+  CHECK(site.world->counts().starts == 1);
+  CHECK(site.opened == 1);
+}
+
+TEST_CASE("Peek never makes a session, and evict forgets only here") {
+  Site site;
+  const auto host = site.host();
+  CHECK_FALSE(host.manager->peek(SessionId("s1")));
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  CHECK(host.manager->peek(SessionId("s1")) == session);
+  host.manager->evict(SessionId("s1"));
+  CHECK_FALSE(host.manager->peek(SessionId("s1")));
+  CHECK(site.known("s1"));
+  CHECK(host.manager->attach(SessionId("s1")) != session);
+}
+
+TEST_CASE("The machine's id is stored before start answers") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  const auto key = site.record("s1").start_key;
+  fake::StartScript script;
+  script.identity = ProviderSandboxId("early");
+  script.error = Error(Status::unavailable, "the host died here");
+  script.makes_machine = true;
+  site.world->next_start(script);
+  CHECK(error_of([&] { host.manager->start(SessionId("s1")); }).code == Status::unavailable);
+  const auto record = site.record("s1");
+  CHECK(record.sandbox_id == ProviderSandboxId("early"));
+  CHECK(record.status == SessionStatus::error);
+  CHECK_FALSE(record.claim);
+  // The key is kept until its machine is known to have started, then it is used up.
+  CHECK(site.world->starts().at(0).idempotency_key == key);
+  CHECK(record.start_key == key);
+  host.manager->start(SessionId("s1"));
+  CHECK(site.world->starts().at(1).idempotency_key == key);
+}
+
+TEST_CASE("A second host finds the session and its machine") {
+  Site site;
+  const auto first = site.host();
+  auto wanted = spec("s1");
+  SessionVariable secret, known;
+  secret.name = "TOKEN";
+  secret.value = "s3cr3t-value";
+  known.name = "KNOWN_TOO";
+  known.value = "given";
+  known.reference = "${KNOWN}";
+  wanted.env = {secret, known};
+  const auto session = first.manager->open(wanted, OpenMode::create);
+  first.manager->start(SessionId("s1"));
+  CHECK(printenv(session, "TOKEN") == "s3cr3t-value\n");
+  CHECK(session->missing_env().empty());
+
+  const auto second = site.host();
+  const auto again = second.manager->attach(SessionId("s1"));
+  CHECK(again->missing_env() == std::vector<std::string>{"TOKEN"});
+  const auto info = second.manager->start(SessionId("s1"));
+  CHECK(info.outcome == StartOutcome::connected);
+  CHECK(site.world->machine_count() == 1);
+  CHECK(site.world->creates().back().context->sandbox_id == site.record("s1").sandbox_id);
+  CHECK(printenv(again, "KNOWN_TOO") == "from-host\n");
+  CHECK(printenv(again, "TOKEN").empty());
+
+  // A value that a later caller brings along.
+  auto more = spec("s1");
+  more.env = {secret};
+  second.manager->open(more, OpenMode::attach);
+  CHECK(again->missing_env().empty());
+  CHECK(printenv(again, "TOKEN") == "s3cr3t-value\n");
+
+  std::string database;
+  for (const auto* suffix : {"", "-wal"}) {
+    std::ifstream file(site.dir / ("sessions.db" + std::string(suffix)), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    database += text.str();
+  }
+  CHECK(database.find("TOKEN") != std::string::npos);
+  CHECK(database.find("s3cr3t") == std::string::npos);
+}
+
+TEST_CASE("Two hosts that start a session at once get one machine") {
+  Site site;
+  const auto first = site.host(), second = site.host();
+  first.manager->open(spec("s1"), OpenMode::create);
+  second.manager->attach(SessionId("s1"));
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
+  auto one = later<StartedInfo>(
+      [&](auto done) { first.manager->async_start(SessionId("s1"), std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  auto two = later<StartedInfo>(
+      [&](auto done) { second.manager->async_start(SessionId("s1"), std::move(done)); });
+  // The second waits for the claim: it does not ask the provider.
+  CHECK(site.world->counts().starts == 1);
+  site.world->release();
+  CHECK(get(one).value().outcome == StartOutcome::created);
+  CHECK(get(two).value().outcome == StartOutcome::connected);
+  CHECK(site.world->machine_count() == 1);
+  CHECK(site.record("s1").generation == 1);
+  CHECK(site.world->creates().back().context->sandbox_id == ProviderSandboxId("m1"));
+}
+
+TEST_CASE("A claim that another host holds for too long is an error") {
+  Site site;
+  SessionManager::Options options;
+  options.claim_wait = milliseconds(50);
+  const auto host = site.host(options);
+  host.manager->open(spec("s1"), OpenMode::create);
+  host.store->claim(SessionId("s1"), "somebody", milliseconds(600'000), false).value();
+  const auto error = error_of([&] { host.manager->start(SessionId("s1")); });
+  CHECK(error.code == Status::conflict);
+  CHECK(error.reason == "session.claimed");
+  CHECK(site.world->counts().starts == 0);
+}
+
+TEST_CASE("The claim of a host that died is taken over at once") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  int pipe[2];
+  REQUIRE(::pipe(pipe) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto owner = make_claim_owner();
+    const auto wrote = ::write(pipe[1], owner.data(), owner.size());
+    ::_exit(wrote < 0 ? 1 : 0);
+  }
+  ::close(pipe[1]);
+  std::string owner(512, '\0');
+  owner.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(pipe[0], owner.data(), 512))));
+  ::close(pipe[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE_FALSE(owner.empty());
+  CHECK(claim_owner_is_gone(owner));
+  CHECK_FALSE(claim_owner_is_gone(make_claim_owner()));
+  CHECK_FALSE(claim_owner_is_gone("another-machine/1:1/x"));
+
+  host.store->claim(SessionId("s1"), owner, milliseconds(600'000), false).value();
+  CHECK(host.manager->start(SessionId("s1")).outcome == StartOutcome::created);
+}
+
+TEST_CASE("A claim is renewed while a start takes long") {
+  Site site;
+  SessionManager::Options options;
+  options.claim_ttl = milliseconds(90);
+  const auto host = site.host(options);
+  host.manager->open(spec("s1"), OpenMode::create);
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
+  auto start = later<StartedInfo>(
+      [&](auto done) { host.manager->async_start(SessionId("s1"), std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  const auto first = site.record("s1").claim->expires_at_ms;
+  CHECK(eventually([&] { return site.record("s1").claim->expires_at_ms > first; }));
+  site.world->release();
+  CHECK(get(start).ok());
+  CHECK_FALSE(site.record("s1").claim);
+}
+
+TEST_CASE("Stop, start again, and destroy") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  CHECK(site.record("s1").status == SessionStatus::running);
+  host.manager->stop(SessionId("s1"));
+  CHECK(site.record("s1").status == SessionStatus::stopped);
+  CHECK(host.manager->start(SessionId("s1")).outcome == StartOutcome::connected);
+  CHECK(site.record("s1").generation == 1);
+  host.manager->destroy(SessionId("s1"));
+  CHECK_FALSE(site.known("s1"));
+  CHECK_FALSE(host.manager->peek(SessionId("s1")));
+  CHECK(site.world->machine_count() == 0);
+  host.manager->destroy(SessionId("s1"));  // what is gone is no error
+}
+
+TEST_CASE("Destroy from another host, without a start, access or settings") {
+  Site site;
+  const auto first = site.host();
+  auto wanted = spec("s1");
+  wanted.plan.repositories.resize(1);
+  wanted.plan.repositories[0].url = "https://example.invalid/a/b";
+  wanted.access = [](std::size_t, Handler<RepositoryAccess> done) {
+    std::move(done)(Error(Status::unauthenticated, "no access", "host.none"));
+  };
+  first.manager->open(wanted, OpenMode::create);
+  CHECK(error_of([&] { first.manager->start(SessionId("s1")); }).details.find("cause") != nullptr);
+  CHECK(site.record("s1").setup == SetupState::failed);
+  CHECK(site.world->machine_count() == 1);
+
+  const auto second = site.host();
+  const int starts = site.world->counts().starts;
+  second.manager->destroy(SessionId("s1"));
+  CHECK(site.world->counts().starts == starts);
+  CHECK(site.world->machine_count() == 0);
+  CHECK(site.world->creates().back().context->repository_access == nullptr);
+  CHECK_FALSE(site.known("s1"));
+}
+
+TEST_CASE("A machine that cannot be removed keeps its record") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  site.world->next_destroy(Error(Status::unavailable, "the engine is down"));
+  CHECK(error_of([&] { host.manager->destroy(SessionId("s1")); }).code == Status::unavailable);
+  const auto record = site.record("s1");
+  CHECK(record.sandbox_id == ProviderSandboxId("m1"));
+  CHECK(record.status == SessionStatus::error);
+  host.manager->destroy(SessionId("s1"));
+  CHECK_FALSE(site.known("s1"));
+}
+
+TEST_CASE("Destroy takes a stuck start over, and the late machine is removed") {
+  Site site;
+  SessionManager::Options impatient;
+  impatient.steal_after = milliseconds(1);
+  const auto first = site.host(), second = site.host(impatient);
+  first.manager->open(spec("s1"), OpenMode::create);
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
+  auto start = later<StartedInfo>(
+      [&](auto done) { first.manager->async_start(SessionId("s1"), std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  second.manager->destroy(SessionId("s1"));
+  CHECK_FALSE(site.known("s1"));
+  site.world->release();
+  CHECK_FALSE(get(start).ok());
+  CHECK(eventually([&] { return site.world->machine_count() == 0; }));
+}
+
+TEST_CASE("A machine that is gone is made anew, as a new generation with set-up to do") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  site.world->destroy_from_outside("s1");
+  CHECK(error_of([&] { session->sandbox()->execute_command("true"); }).code == Status::gone);
+  CHECK(session->sandbox()->execute_command("true").success);
+  const auto record = site.record("s1");
+  CHECK(record.generation == 2);
+  CHECK(record.sandbox_id == ProviderSandboxId("m2"));
+}
+
+namespace {
+
+// A plan without repositories: one command, which the pretend shell of the provider runs.
+SessionSpec with_setup(const std::string& id, const std::string& command) {
+  auto out = spec(id);
+  out.plan.list_form = true;
+  out.plan.workspace_commands = {command};
+  return out;
+}
+
+// Runs `sh -c TEXT` of set-up: scripts succeed with nothing done, commands as their text says.
+void setup_program(const std::shared_ptr<fake::Process>& process) {
+  process->start();
+  const auto& argv = process->command.argv;
+  if (argv.size() == 3 && argv[2].rfind("exit ", 0) == 0)
+    return process->exit(std::stoi(argv[2].substr(5)));
+  // No marker is ever there.
+  const bool check = argv.size() > 3 && argv[2].find("exit 1") != std::string::npos;
+  process->exit(check ? 1 : 0);
+}
+
+int ran(const Site& site, const std::string& command) {
+  int count = 0;
+  for (const auto& process : site.world->processes())
+    if (process->command.argv.size() == 3 && process->command.argv[2] == command) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("Set-up runs once per machine, whichever host starts it") {
+  Site site;
+  site.world->set_program(setup_program);
+  const auto first = site.host();
+  const auto session = first.manager->open(with_setup("s1", "do it"), OpenMode::create);
+  first.manager->start(SessionId("s1"));
+  CHECK(ran(site, "do it") == 1);
+  REQUIRE(session->setup_report());
+  CHECK(session->setup_report()->ran);
+  CHECK(site.record("s1").setup == SetupState::done);
+
+  const auto second = site.host();
+  second.manager->start(SessionId("s1"));
+  CHECK(ran(site, "do it") == 1);
+  second.manager->stop(SessionId("s1"));
+  second.manager->start(SessionId("s1"));
+  CHECK(ran(site, "do it") == 1);
+
+  second.manager->recreate(SessionId("s1"));
+  CHECK(ran(site, "do it") == 2);
+  CHECK(site.record("s1").generation == 2);
+  CHECK(site.record("s1").setup == SetupState::done);
+}
+
+TEST_CASE("A set-up that failed runs again, also from another host, and keeps its error") {
+  Site site;
+  site.world->set_program(setup_program);
+  const auto first = site.host();
+  first.manager->open(with_setup("s1", "exit 17"), OpenMode::create);
+  const auto error = error_of([&] { first.manager->start(SessionId("s1")); });
+  REQUIRE(error.details.find("cause") != nullptr);
+  CHECK(error.details.find("cause")->at_pointer("/details/exitCode")->as_integer() == 17);
+  auto record = site.record("s1");
+  CHECK(record.setup == SetupState::failed);
+  CHECK(record.status == SessionStatus::error);
+  CHECK(record.sandbox_id == ProviderSandboxId("m1"));
+  CHECK_FALSE(record.claim);
+
+  const auto second = site.host();
+  site.world->set_program([](const std::shared_ptr<fake::Process>& process) {
+    process->start();
+    process->exit(process->command.argv.size() > 3 &&
+                  process->command.argv[2].find("exit 1") != std::string::npos);
+  });
+  CHECK(second.manager->start(SessionId("s1")).outcome == StartOutcome::connected);
+  CHECK(ran(site, "exit 17") == 2);
+  CHECK(site.record("s1").setup == SetupState::done);
+  CHECK(site.record("s1").status == SessionStatus::running);
+}
+
+TEST_CASE("The host's own hook runs after set-up, and its failure fails the start") {
+  Site site;
+  site.world->set_program(setup_program);
+  const auto host = site.host();
+  auto wanted = with_setup("s1", "do it");
+  int calls = 0;
+  wanted.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
+    CHECK(ran(site, "do it") == 1);
+    if (++calls == 1) return std::move(done)(Error(Status::invalid, "not today", "host.hook"));
+    std::move(done)(Result<void>());
+  };
+  host.manager->open(wanted, OpenMode::create);
+  CHECK(error_of([&] { host.manager->start(SessionId("s1")); }).message.find("not today") !=
+        std::string::npos);
+  CHECK_FALSE(site.record("s1").claim);
+  host.manager->start(SessionId("s1"));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("Passwords in clone URLs are kept out of the record") {
+  Site site;
+  const auto host = site.host();
+  auto wanted = spec("s1");
+  wanted.plan.repositories.resize(1);
+  wanted.plan.repositories[0].url = "https://me:s3cr3t@example.invalid/a/b";
+  const auto session = host.manager->open(wanted, OpenMode::create);
+  CHECK(session->record().plan.repositories[0].url == "https://example.invalid/a/b");
+  CHECK(json::write(to_json(site.record("s1"))).find("s3cr3t") == std::string::npos);
+  // The credential itself is still at hand in this host.
+  bool carried = false;
+  site.world->set_program([&](const std::shared_ptr<fake::Process>& process) {
+    for (const auto& [name, value] : process->command.env)
+      carried = carried || (value && value->find("AUTHORIZATION") != std::string::npos);
+    process->start();
+    process->exit(1);
+  });
+  CHECK_FALSE(error_of([&] { host.manager->start(SessionId("s1")); }).message.empty());
+  CHECK(carried);
+}
+
+TEST_CASE("A store that fails loses no machine") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  // The record is removed behind the host's back: the machine is still ended.
+  open_store(site.dir)->erase(SessionId("s1"), std::nullopt).value();
+  session->sandbox()->destroy();
+  CHECK(site.world->machine_count() == 0);
+  CHECK(error_of([&] { session->sandbox()->start(); }).reason == "session.removed");
+}
+
+TEST_CASE("List and forget") {
+  Site site;
+  const auto host = site.host();
+  for (const auto* id : {"b", "a"})
+    host.manager->open(spec(id), OpenMode::create);
+  const auto records = host.manager->list();
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].id.str() == "a");
+  await_result<void>(
+      [&](auto done) { host.manager->async_forget(SessionId("a"), std::move(done)); });
+  CHECK(host.manager->list().size() == 1);
+}
+
+TEST_CASE("Names of variables are checked before anything is stored") {
+  Site site;
+  const auto host = site.host();
+  for (const std::string bad : {"", "A=B"}) {
+    auto wanted = spec("s1");
+    SessionVariable variable;
+    variable.name = bad;
+    wanted.env = {variable};
+    CHECK(error_of([&] { host.manager->open(wanted, OpenMode::create); }).reason ==
+          "session.bad_env");
+  }
+  CHECK_FALSE(site.known("s1"));
+}
