@@ -9,13 +9,13 @@
 #include <mutex>
 #include <utility>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "plugin/abi_call.hpp"
 
@@ -94,6 +94,8 @@ class DescriptorStream final : public Pending,
 
   sf_status write(sf_bytes data, std::size_t* accepted, const sf_error_sink* err) noexcept {
     if (auto good = check_write(); !good) return refuse(err, good.error());
+    if (accepted == nullptr || (data.ptr == nullptr && data.len > 0))
+      return refuse(err, Error(Status::invalid, "write needs bytes and a place for their count"));
     if (data.len == 0) {
       *accepted = 0;
       return SF_OK;
@@ -128,7 +130,9 @@ class DescriptorStream final : public Pending,
       if (put(&end_of_file, 1) != 1 && errno != EAGAIN)
         return refuse(err, system_error("the terminal takes no input", errno));
     } else if (!readable_) {
-      finish(std::nullopt, 0);
+      lane_.post([self = shared_from_this()] {
+        if (self->open()) self->finish(std::nullopt, 0);
+      });
     }
     return SF_OK;
   }
@@ -154,11 +158,11 @@ class DescriptorStream final : public Pending,
                                  : ::write(io_.native_handle(), data, size);
   }
 
+  // There is credit again, or nobody who could give any.
   void resume() {
-    if (open() && readable_ && !std::exchange(resumed_, true)) {
-      resumed_ = false;
-      if (!waiting_read_ || waiting_end_) read();
-    }
+    if (!open() || !readable_ || turn_posted_) return;
+    // A wait that goes on is for input, which is what is wanted now.
+    if (!waiting_read_ || std::exchange(waiting_end_, false)) read();
   }
 
   // Reads while there is credit, input and a turn left.
@@ -168,15 +172,13 @@ class DescriptorStream final : public Pending,
       const bool dropping = credit_.load() == 0 && released_.load();
       if (credit_.load() == 0 && !dropping) return watch_end();
       const std::size_t want =
-          dropping ? kReadSize : static_cast<std::size_t>(std::min<std::uint64_t>(kReadSize, credit_.load()));
+          dropping ? kReadSize
+                   : static_cast<std::size_t>(std::min<std::uint64_t>(kReadSize, credit_.load()));
       const ssize_t n = ::read(io_.native_handle(), scratch().data(), want);
       if (n > 0) {
         take(static_cast<std::size_t>(n), dropping);
         turn += static_cast<std::size_t>(n);
-        if (turn >= kTurn) {
-          lane_.post([self = shared_from_this()] { self->read(); });
-          return;
-        }
+        if (turn >= kTurn) return post_turn();
         continue;
       }
       if (n < 0 && errno == EINTR) continue;
@@ -185,6 +187,14 @@ class DescriptorStream final : public Pending,
       if (n == 0 || (errno == EIO && kind_ == Kind::terminal)) return finish(std::nullopt, 0);
       return finish(system_error("reading failed", errno), 0);
     }
+  }
+
+  void post_turn() {
+    turn_posted_ = true;
+    lane_.post([self = shared_from_this()] {
+      self->turn_posted_ = false;
+      self->read();
+    });
   }
 
   void take(std::size_t size, bool dropping) {
@@ -295,7 +305,7 @@ class DescriptorStream final : public Pending,
   bool waiting_read_ = false;
   bool waiting_end_ = false;
   bool waiting_write_ = false;
-  bool resumed_ = false;
+  bool turn_posted_ = false;
   bool ended_ = false;
 };
 
@@ -360,8 +370,8 @@ Result<void> adopt_descriptor(Plugin& plugin, Runtime& runtime, Lane lane, int d
                               events.on_writable, events.done};
   std::shared_ptr<DescriptorStream> stream;
   try {
-    stream = std::make_shared<DescriptorStream>(plugin, lane, descriptor, *kind,
-                                                flags & O_ACCMODE, window, copy);
+    stream = std::make_shared<DescriptorStream>(plugin, lane, descriptor, *kind, flags & O_ACCMODE,
+                                                window, copy);
   } catch (const boost::system::system_error& e) {
     return Error(Status::invalid,
                  fmt::format("the descriptor cannot be watched: {}", e.code().message()));

@@ -63,8 +63,9 @@ const std::string* PluginHost::folder(std::uint32_t kind) {
   }
   if (!problem.empty()) {
     if (services->logger)
-      services->logger->write(LogLevel::warn, "a plugin's folder cannot be used",
-                              {{"plugin", plugin_.name()}, {"path", path.native()}, {"why", problem}});
+      services->logger->write(
+          LogLevel::warn, "a plugin's folder cannot be used",
+          {{"plugin", plugin_.name()}, {"path", path.native()}, {"why", problem}});
     return nullptr;
   }
   const std::lock_guard lock(mutex_);

@@ -27,8 +27,8 @@ void write(sf_host* self, std::uint32_t level, sf_str message, const sf_log_fiel
     if (count > 0 && !readable)
       host.plugin().faults.report(plugin::Fault::bad_value, "the fields of a log record");
     for (std::size_t i = 0; readable && i < count && i < kMaxFields; ++i) {
-      const auto* field = reinterpret_cast<const sf_log_field*>(
-          reinterpret_cast<const char*>(first) + i * stride);
+      const auto* field =
+          reinterpret_cast<const sf_log_field*>(reinterpret_cast<const char*>(first) + i * stride);
       if (!SF_HAS(field, flags)) continue;
       fields.emplace_back(plugin::view(field->name), plugin::view(field->value),
                           (field->flags & SF_FIELD_SECRET) != 0);

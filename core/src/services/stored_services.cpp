@@ -114,8 +114,8 @@ void deliver_secret(Plugin& plugin, sf_text_completion done, const Result<Text>&
     deliver(plugin, done, nullptr, plugin::to_str(**result));
     return;
   }
-  const Error error = result.ok() ? Error(Status::not_found, "there is no such secret")
-                                  : result.error();
+  const Error error =
+      result.ok() ? Error(Status::not_found, "there is no such secret") : result.error();
   deliver(plugin, done, &error, sf_str{nullptr, 0});
 }
 

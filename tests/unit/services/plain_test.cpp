@@ -1,0 +1,144 @@
+// Services that only look something up: log, env, clock, paths.
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+#include "sandforge/ext/host_clock.h"
+#include "sandforge/ext/host_env.h"
+#include "sandforge/ext/host_executor.h"
+#include "sandforge/ext/host_http.h"
+#include "sandforge/ext/host_log.h"
+#include "sandforge/ext/host_paths.h"
+#include "sandforge/ext/host_process.h"
+#include "sandforge/ext/host_state.h"
+#include "unit/loader/fake_plugin.hpp"
+#include "unit/services/temp_dir.hpp"
+
+using namespace sandforge;
+using namespace sandforge::test;
+using plugin::Fault;
+
+namespace {
+
+const void* ask(Bench& bench, const char* id) {
+  sf_host* host = &bench.plugin->host;
+  return host->vtbl->service(host, str(id));
+}
+
+template <class T>
+const T& service(Bench& bench, const char* id) {
+  const auto* table = static_cast<const T*>(ask(bench, id));
+  REQUIRE(table != nullptr);
+  return *table;
+}
+
+}  // namespace
+
+TEST_CASE("services: those that the manifest names and the host has") {
+  Bench bench;
+  CHECK(bench.plugin->host.vtbl->abi_major == SF_ABI_MAJOR);
+  CHECK(ask(bench, SF_SERVICE_LOG) != nullptr);
+  CHECK(ask(bench, SF_SERVICE_EXECUTOR) != nullptr);
+  CHECK(ask(bench, SF_SERVICE_STATE) == nullptr);  // the host has no store
+  CHECK(ask(bench, SF_SERVICE_HTTP) == nullptr);
+  CHECK(ask(bench, "sandforge.host.log/2") == nullptr);
+  CHECK(bench.faults(Fault::unlisted_service) == 0);
+  CHECK(ask(bench, SF_SERVICE_PROCESS) == nullptr);  // not in the manifest
+  CHECK(bench.faults(Fault::unlisted_service) == 1);
+  bench.plugin->host.attach(nullptr);
+  CHECK(ask(bench, SF_SERVICE_LOG) == nullptr);
+}
+
+TEST_CASE("log service: fields, secrets, levels, and the plugin's name") {
+  Bench bench;
+  const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
+  sf_host* host = &bench.plugin->host;
+  CHECK(log.level(host) == SF_LOG_INFO);
+  const sf_log_field fields[] = {
+      {sizeof(sf_log_field), str("user"), str("ada"), 0, 0},
+      {sizeof(sf_log_field), str("key"), str("k-123456"), SF_FIELD_SECRET, 0}};
+  log.write(host, SF_LOG_ERROR, str("key k-123456 refused"), fields, 2, sizeof(sf_log_field));
+  log.write(host, SF_LOG_DEBUG, str("not kept"), nullptr, 0, 0);
+  log.write(host, 99, str("a level of later"), nullptr, 0, 0);
+  const std::string text = bench.log();
+  CHECK(text.find("ERROR key *** refused plugin=fake user=ada key=***") != std::string::npos);
+  CHECK(text.find("not kept") == std::string::npos);
+  CHECK(text.find("ERROR a level of later") != std::string::npos);
+  log.write(host, SF_LOG_INFO, str("x"), fields, 2, 3);
+  CHECK(bench.faults(Fault::bad_value) == 1);
+  bench.services->logger->set_level(LogLevel::off);
+  CHECK(log.level(host) == SF_LOG_ERROR + 1);
+}
+
+TEST_CASE("env service: names of the manifest, and no others") {
+  Bench bench;
+  auto services = std::make_shared<HostServices>(*bench.services);
+  std::optional<std::string> value = "t0k";
+  services->env = [&](const std::string& name) -> std::optional<std::string> {
+    CHECK(name == "FAKE_TOKEN");
+    return value;
+  };
+  bench.plugin->host.attach(services);
+  const auto& env = service<sf_env_service>(bench, SF_SERVICE_ENV);
+  sf_host* host = &bench.plugin->host;
+  std::string got;
+  const sf_text_sink sink{&got, [](void* ctx, sf_str piece) noexcept {
+                            static_cast<std::string*>(ctx)->append(piece.ptr, piece.len);
+                          }};
+  CHECK(env.get(host, str("FAKE_TOKEN"), &sink) == SF_OK);
+  CHECK(got == "t0k");
+  value = std::nullopt;
+  CHECK(env.get(host, str("FAKE_TOKEN"), &sink) == SF_NOT_FOUND);
+  CHECK(env.get(host, str("HOME"), &sink) == SF_FORBIDDEN);
+  CHECK(bench.faults(Fault::unlisted_service) == 1);
+  CHECK(got == "t0k");
+}
+
+TEST_CASE("env service: the process's environment by default") {
+  CHECK(HostServices::environment_variable("PATH").has_value());
+  CHECK_FALSE(HostServices::environment_variable("SANDFORGE_SURELY_NOT_SET").has_value());
+}
+
+TEST_CASE("clock service: the host's clock") {
+  Bench bench;
+  auto services = std::make_shared<HostServices>(*bench.services);
+  const auto clock = std::make_shared<ManualClock>(5000);
+  services->clock = clock;
+  bench.plugin->host.attach(services);
+  const auto& table = service<sf_clock_service>(bench, SF_SERVICE_CLOCK);
+  sf_host* host = &bench.plugin->host;
+  CHECK(table.now(host) == 5000);
+  clock->advance(std::chrono::nanoseconds(7));
+  CHECK(table.now(host) == 5007);
+  CHECK(table.monotonic(host) == 7);
+}
+
+TEST_CASE("paths service: private folders, made when they are asked for") {
+  Bench bench;
+  const TempDir dir;
+  auto services = std::make_shared<HostServices>(*bench.services);
+  services->folders.data = dir / "data";
+  services->folders.runtime = dir / std::string(70, 'r');
+  bench.plugin->host.attach(services);
+  const auto& paths = service<sf_paths_service>(bench, SF_SERVICE_PATHS);
+  sf_host* host = &bench.plugin->host;
+  const auto get = [&](std::uint32_t kind) {
+    const sf_bytes path = paths.get(host, kind);
+    return path.ptr == nullptr ? std::string("(none)")
+                               : std::string(reinterpret_cast<const char*>(path.ptr), path.len);
+  };
+  CHECK(get(SF_PATH_PLUGIN) == "/nowhere");
+  CHECK_FALSE(std::filesystem::exists(dir / "data"));
+  CHECK(get(SF_PATH_DATA) == (dir / "data" / "fake").string());
+  struct stat status {};
+  REQUIRE(::stat((dir / "data" / "fake").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0700);
+  CHECK(get(SF_PATH_CACHE) == "(none)");
+  CHECK(get(SF_PATH_RUNTIME) == "(none)");
+  CHECK(bench.log().find("is longer than 60 bytes") != std::string::npos);
+  CHECK(get(77) == "(none)");
+
+  std::filesystem::permissions(dir / "data" / "fake", std::filesystem::perms(0755));
+  CHECK(get(SF_PATH_DATA) == "(none)");
+  CHECK(bench.log().find("is open to other users") != std::string::npos);
+}

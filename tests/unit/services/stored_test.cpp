@@ -1,0 +1,126 @@
+// Services behind which the host keeps something: state, secrets.
+#include <catch2/catch.hpp>
+
+#include "plugin/abi_context.hpp"
+#include "plugin/abi_lane.hpp"
+#include "sandforge/ext/host_secrets.h"
+#include "sandforge/ext/host_state.h"
+#include "unit/loader/fake_plugin.hpp"
+
+using namespace sandforge;
+using namespace sandforge::test;
+
+namespace {
+
+struct Answer {
+  std::promise<std::string> promise;
+  std::string get() { return promise.get_future().get(); }
+
+  static void plain(void* ctx, const sf_error* error) noexcept {
+    static_cast<Answer*>(ctx)->promise.set_value(error == nullptr ? "ok" : copy(error->message));
+  }
+  static void value(void* ctx, const sf_error* error, sf_bytes bytes) noexcept {
+    auto& promise = static_cast<Answer*>(ctx)->promise;
+    if (error != nullptr) return promise.set_value("error: " + copy(error->message));
+    promise.set_value(bytes.ptr == nullptr
+                          ? "(none)"
+                          : std::string(reinterpret_cast<const char*>(bytes.ptr), bytes.len));
+  }
+  static void text(void* ctx, const sf_error* error, sf_str text) noexcept {
+    static_cast<Answer*>(ctx)->promise.set_value(error != nullptr ? "error: " + copy(error->message)
+                                                                  : copy(text));
+  }
+};
+
+struct Stored {
+  Stored() : lane(*bench.plugin, bench.sandbox_lane) {}
+  template <class T>
+  const T& table(const char* id) {
+    sf_host* host = &bench.plugin->host;
+    return *static_cast<const T*>(host->vtbl->service(host, str(id)));
+  }
+  sf_context* session(const char* id) {
+    auto context = std::make_shared<SessionContext>();
+    context->session_id = SessionId(id);
+    return new plugin::HostContext(*bench.plugin, context);
+  }
+  Bench bench;
+  plugin::LaneRef lane;
+};
+
+sf_bytes bytes(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+TEST_CASE("state service: values by session and for the provider") {
+  Stored stored;
+  auto services = std::make_shared<HostServices>(*stored.bench.services);
+  services->state = memory_state_store(1000);
+  stored.bench.plugin->host.attach(services);
+  const auto& state = stored.table<sf_state_service>(SF_SERVICE_STATE);
+  sf_host* host = &stored.bench.plugin->host;
+  sf_context* s1 = stored.session("s1");
+  const auto set = [&](sf_context* scope, const char* key, sf_bytes value) {
+    Answer answer;
+    const sf_status status = state.set(host, stored.lane.get(), scope, str(key), value,
+                                       {&answer, &Answer::plain}, nullptr, nullptr);
+    return status == SF_OK ? answer.get() : "refused " + std::to_string(status);
+  };
+  const auto get = [&](sf_context* scope, const char* key) {
+    Answer answer;
+    const sf_status status = state.get(host, stored.lane.get(), scope, str(key),
+                                       {&answer, &Answer::value}, nullptr, nullptr);
+    return status == SF_OK ? answer.get() : "refused " + std::to_string(status);
+  };
+  CHECK(get(nullptr, "k") == "(none)");
+  const std::string one("one\0two", 7);
+  CHECK(set(nullptr, "k", bytes(one)) == "ok");
+  CHECK(set(s1, "k", bytes("of s1")) == "ok");
+  CHECK(get(nullptr, "k") == one);
+  CHECK(get(s1, "k") == "of s1");
+  CHECK(set(nullptr, "k", {nullptr, 0}) == "ok");
+  CHECK(get(nullptr, "k") == "(none)");
+  CHECK(set(s1, "k", bytes("")) == "ok");
+  CHECK(get(s1, "k").empty());
+  CHECK(set(s1, "big", bytes(std::string(990, 'x'))) ==
+        "the state of all plugins exceeds its limit");
+  CHECK(set(s1, "big", bytes(std::string(SF_STATE_VALUE_MAX + 1, 'x'))) == "refused 1");
+  CHECK(get(s1, "") == "refused 1");
+  CHECK(get(s1, std::string(201, 'k').c_str()) == "refused 1");
+  plugin::HostContext::release(s1);
+}
+
+TEST_CASE("secrets service: what the host grants, masked from then on") {
+  struct Source final : SecretSource {
+    void get(const std::string& plugin, std::shared_ptr<const SessionContext> scope,
+             std::string name, Handler<std::optional<std::string>> done) override {
+      if (name == "fails")
+        return std::move(done)(Error(Status::unavailable, "the vault is closed"));
+      if (name != "token") return std::move(done)(std::optional<std::string>());
+      std::move(done)(std::optional<std::string>(plugin + "-secret-" +
+                                                 (scope ? scope->session_id->str() : "none")));
+    }
+  };
+  Stored stored;
+  auto services = std::make_shared<HostServices>(*stored.bench.services);
+  services->secrets = std::make_shared<Source>();
+  stored.bench.plugin->host.attach(services);
+  const auto& secrets = stored.table<sf_secrets_service>(SF_SERVICE_SECRETS);
+  sf_host* host = &stored.bench.plugin->host;
+  const auto get = [&](sf_context* scope, const char* name) {
+    Answer answer;
+    REQUIRE(secrets.get(host, stored.lane.get(), scope, str(name), {&answer, &Answer::text},
+                        nullptr, nullptr) == SF_OK);
+    return answer.get();
+  };
+  sf_context* s1 = stored.session("s1");
+  CHECK(get(s1, "token") == "fake-secret-s1");
+  CHECK(get(nullptr, "token") == "fake-secret-none");
+  CHECK(get(nullptr, "other") == "error: there is no such secret");
+  CHECK(get(nullptr, "fails") == "error: the vault is closed");
+  plugin::HostContext::release(s1);
+  services->logger->write(LogLevel::info, "it is fake-secret-s1");
+  CHECK(stored.bench.log().find("fake-secret-s1") == std::string::npos);
+}
