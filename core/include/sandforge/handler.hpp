@@ -37,6 +37,8 @@ class Handler : public boost::asio::any_completion_handler<void(Result<T>)> {
     return *this;
   }
   Handler& operator=(std::nullptr_t) noexcept { return *this = Handler(); }
+
+  void operator()(Result<T> result) { Base::operator()(std::move(result)); }
 };
 
 // Blocking form of an asynchronous function: starts it with a handler, waits, and throws its error.
