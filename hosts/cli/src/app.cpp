@@ -1,0 +1,153 @@
+#include "app.hpp"
+
+#include "default_sandbox.hpp"
+
+namespace sandforge::cli {
+
+App::App(GlobalArguments arguments, std::vector<ProviderDefinition> providers)
+    : arguments_(std::move(arguments)),
+      terminal_(arguments_.json),
+      providers_(std::move(providers)),
+      places_(find_places(arguments_.state)) {
+  make_services();
+}
+
+App::~App() {
+  // Whatever still runs ends before what it stands on.
+  manager_.reset();
+  store_.reset();
+  registry_.reset();
+  runtime_.reset();
+}
+
+void App::make_services() {
+  const auto configuration = config();
+  Logger::Options options;
+  options.level = arguments_.log_level.value_or(
+      configuration && configuration->document.at_pointer("/log/level") != nullptr
+          ? configuration->log_level
+          : LogLevel::warn);
+  if (configuration) options.format = configuration->log_format;
+  logger_ = std::make_shared<Logger>(descriptor_sink(2), options);
+  runtime_ = std::make_unique<Runtime>();
+}
+
+ConfigPtr App::config() {
+  return arguments_.config.empty() ? nullptr : configurations_.load(arguments_.config);
+}
+
+PluginSearchPath App::search_path() {
+  PluginSearchPath path;
+  const auto configuration = config();
+  const auto pin = [&](const std::filesystem::path& file) -> std::string {
+    if (!configuration) return {};
+    const auto& pins = configuration->plugins.pins;
+    for (const auto& key : {file.native(), file.filename().native()})
+      if (const auto found = pins.find(key); found != pins.end()) return found->second;
+    return {};
+  };
+  // Pinned files of a folder come before the folder, so that its unpinned reading is too late.
+  const auto add = [&](const std::filesystem::path& entry, const std::string& origin) {
+    std::error_code ignored;  // what is not there is reported by the scan
+    if (configuration && std::filesystem::is_directory(entry, ignored))
+      for (const auto& [name, sha256] : configuration->plugins.pins)
+        if (std::filesystem::exists(entry / name, ignored)) path.add(entry / name, origin, sha256);
+    path.add(entry, origin, pin(entry));
+  };
+  for (const auto& entry : arguments_.plugin_paths)
+    add(std::filesystem::absolute(entry), "--plugin-path");
+  if (configuration)
+    for (const auto& entry : configuration->plugins.paths)
+      add(entry, "configuration");
+  if (const auto list = HostServices::environment_variable("SANDFORGE_PLUGIN_PATH"))
+    path.add_list(*list, "SANDFORGE_PLUGIN_PATH");
+  path.add_install_folder();
+  return path;
+}
+
+ProviderRegistry& App::registry() {
+  if (registry_) return *registry_;
+  auto services = std::make_shared<HostServices>();
+  services->runtime = runtime_.get();
+  services->logger = logger_;
+  services->state = memory_state_store();
+  services->folders.data = places_.state / "plugins";
+  services->folders.cache = places_.cache / "plugins";
+  services->folders.runtime = places_.runtime;
+  ProviderRegistry::Options options;
+  options.services = services;
+  registry_ = std::make_unique<ProviderRegistry>(*runtime_, options);
+  for (auto& definition : providers_)
+    registry_->add(definition).value();
+  scan_report_ = registry_->scan(search_path());
+  return *registry_;
+}
+
+const LoadReport& App::scan_report() {
+  registry();
+  return scan_report_;
+}
+
+SessionStore& App::store() {
+  if (!store_) {
+    SqliteStoreOptions options;
+    const auto configuration = config();
+    options.path = configuration && !configuration->session_store.empty()
+                       ? configuration->session_store
+                       : places_.state / "sessions.db";
+    store_ = open_sqlite_session_store(options).value();
+  }
+  return *store_;
+}
+
+SessionManager& App::manager(SetupOptions setup) {
+  if (manager_) return *manager_;
+  store();
+  registry();
+  SessionManager::Options options;
+  options.setup = std::move(setup);
+  options.resolve = [this](const std::string& reference) { return resolve(reference, config()); };
+  options.warn = [this](const SessionId& id, const Error& error) {
+    logger_->write(LogLevel::warn, error.message,
+                   {{"session", id.str()}, {"code", to_string(error.code)}});
+  };
+  manager_ = SessionManager::create(
+      *runtime_, store_,
+      [this](const SessionRecord& record, Handler<OpenedProvider> done) {
+        open_for_record(record, std::move(done));
+      },
+      std::move(options));
+  return *manager_;
+}
+
+std::string App::choose_provider(const std::string& named) {
+  DefaultSandboxInput input;
+  const auto configuration = config();
+  if (!named.empty()) {
+    input.explicit_provider = named;
+  } else if (configuration && configuration->sandbox) {
+    input.explicit_provider = configuration->sandbox->name;
+  }
+  input.development = arguments_.development;
+  input.env = HostServices::environment_variable;
+  input.installed = [this](const std::string& name) { return registry().find(name).has_value(); };
+  const auto chosen = choose_default_sandbox(input);
+  if (chosen.provider != "none") return chosen.provider;
+  if (!chosen.warning.empty()) terminal_.warn(chosen.warning);
+  Error error(Status::unavailable, "no sandbox provider: " + chosen.why, "cli.no_provider");
+  error.details.set("hint", "name one with --provider, or in the configuration file");
+  throw_error(std::move(error));
+}
+
+std::optional<std::string> App::resolve(const std::string& reference, const ConfigPtr& config) {
+  const auto folder = config ? config->directory : std::filesystem::current_path();
+  auto resolved = resolve_reference(reference, folder, host_references());
+  if (!resolved.error.empty()) {
+    logger_->write(LogLevel::warn, resolved.error);
+    return std::nullopt;
+  }
+  redactor().add(resolved.text);
+  return std::move(resolved.text);
+}
+
+}  // namespace sandforge::cli
