@@ -33,6 +33,9 @@ struct OpenedProvider {
   std::shared_ptr<ProviderBackend> backend;
   // The stored settings with defaults filled in. Null: they are taken as stored.
   std::function<Result<json::Object>(const json::Object& stored)> effective;
+  // Of the sandbox itself, where the options' `env` depends on the session. Absent: the provider's
+  // own rule.
+  std::optional<EnvMap> env;
 };
 // Opens the provider that the record names. Called on a lane; must not block it.
 using OpenProviderFn = std::function<void(const SessionRecord&, Handler<OpenedProvider>)>;

@@ -178,6 +178,7 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
   if (const auto* idle = parts.record.context.find("idleTimeoutMs");
       idle != nullptr && idle->is_integer())
     config.idle_timeout = std::chrono::milliseconds(idle->as_integer());
+  config.env = parts.provider.env;
   config.overlay = parts.env.values;
   config.hooks.on_start = make_session_hook(hook);
 

@@ -5,6 +5,7 @@
 
 #include "sandforge/support/encoding.hpp"
 #include "sandforge/support/hash.hpp"
+#include "sandforge/support/redact.hpp"
 
 namespace sandforge::setup {
 namespace {
@@ -47,12 +48,6 @@ Result<void> check_secure(const CloneUrl& url) {
   return Error(Status::invalid,
                "a credential is only sent over https, and this clone URL is " + url.protocol,
                "setup.insecure_url");
-}
-
-void replace_all(std::string& text, std::string_view secret) {
-  if (secret.empty()) return;
-  for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
-    text.replace(at, secret.size(), "***");
 }
 
 bool has(std::string_view text, std::string_view part) {
@@ -118,12 +113,13 @@ Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization) 
   return env;
 }
 
-std::string redact(std::string text, const Authorization* authorization) {
-  if (authorization == nullptr) return text;
-  replace_all(text, basic_credential(*authorization));
-  replace_all(text, authorization->token);
-  replace_all(text, base64_encode(authorization->token));
-  return text;
+std::string redact(const std::string& text, const Authorization* authorization) {
+  Redactor redactor;
+  if (authorization != nullptr) {
+    redactor.add(authorization->token);
+    redactor.add(basic_credential(*authorization));
+  }
+  return redactor.redact(text);
 }
 
 Error git_error(std::string_view what, const std::string& repository, const std::string& text,

@@ -15,7 +15,7 @@ namespace sandforge::setup {
 Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization);
 
 // What may be shown of git's own words: without the credential in any form.
-std::string redact(std::string text, const Authorization* authorization);
+std::string redact(const std::string& text, const Authorization* authorization);
 
 Error git_error(std::string_view what, const std::string& repository, const std::string& text,
                 const std::string& stderr_text);

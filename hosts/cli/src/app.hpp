@@ -1,72 +1,96 @@
-// What every command works with: plugins, configuration, sessions.
+// What the subcommands share, made when it is first needed.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "arguments.hpp"
+#include "interrupts.hpp"
 #include "sandforge/host_config.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/session.hpp"
+#include "terminal.hpp"
 
 namespace sandforge::cli {
 
-struct CommonOptions {
-  std::optional<std::string> config;
-  std::optional<std::string> state;
-  std::vector<std::string> plugin_paths;
-  bool dev = false;
-  bool json = false;
-  std::string log_level = "warn";
-};
+using ConfigPtr = std::shared_ptr<const HostConfig>;
 
-// Ends the program with a message and a code.
-class Fatal : public std::runtime_error {
+// Where things lie, by the environment and the command line.
+struct Places {
+  std::filesystem::path state;  // sessions.db and what plugins keep
+  std::filesystem::path cache;
+  std::filesystem::path runtime;  // sockets: short, and the same for every call of this user
+};
+Places find_places(const std::string& state_argument);
+
+// The one configuration file, or none.
+class Configurations {
  public:
-  Fatal(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  int code() const noexcept { return code_; }
+  // Throws the Error: not_found, or invalid with the report of every mistake as its message.
+  ConfigPtr load(const std::string& file);
+  ConfigPtr find(const std::string& file) const;  // null unless it was loaded
 
  private:
-  int code_;
+  mutable std::mutex mutex_;
+  std::map<std::string, ConfigPtr> loaded_;
+};
+
+// A provider opened with the options that a configuration gives it.
+struct ProviderSetup {
+  std::shared_ptr<ProviderBackend> backend;
+  Description description;
+  CompiledSchemaPtr settings_schema;
+  json::Value host_defaults = nullptr;  // the option `defaults`
+  std::optional<EnvMap> session_env;    // where the option `env` is a list
 };
 
 class App {
  public:
-  // Reads the configuration and the plugins' manifests; runs no code of a plugin.
-  explicit App(const CommonOptions& options);
+  // providers: registered in code, before the plugins are looked for.
+  explicit App(GlobalArguments arguments, std::vector<ProviderDefinition> providers = {});
   ~App();
 
-  ProviderRegistry& registry() noexcept { return *registry_; }
-  const HostConfig* config() const noexcept { return config_.get(); }
-  const CommonOptions& options() const noexcept { return options_; }
+  const GlobalArguments& arguments() const noexcept { return arguments_; }
+  const Terminal& terminal() const noexcept { return terminal_; }
+  Interrupts& interrupts() noexcept { return interrupts_; }
 
-  // The provider to use: the argument, the configuration, or the default rule. Fatal when there is
-  // none.
-  std::string choose_provider(const std::optional<std::string>& named) const;
-  // With its options of the configuration, references resolved. Fatal when they are refused.
-  std::shared_ptr<ProviderBackend> open_provider(const std::string& name);
-  Description describe(const std::string& name);
-  // What a configuration sets for this provider; null when nothing.
-  json::Value configured_settings(const std::string& name) const;
+  ConfigPtr config();  // of --config; null without one
+  ProviderRegistry& registry();
+  const LoadReport& scan_report();
+  SessionStore& store();
+  // The set-up options are those of the manager for the whole run.
+  SessionManager& manager(SetupOptions setup = {});
+  Runtime& runtime() noexcept { return *runtime_; }
 
-  SessionManager& sessions();  // opens the store on the first call
+  // The provider of a new session; throws the Error where sandboxes are off.
+  std::string choose_provider(const std::string& named);
+  // With the options of this configuration (null: none). Throws the Error.
+  ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
+                              const json::Object& context = {});
+  std::optional<std::string> resolve(const std::string& reference, const ConfigPtr& config);
+  Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
-  Result<json::Object> resolved_options(const HostConfig* config, const std::string& name) const;
-  void open_for_session(const SessionRecord& record, Handler<OpenedProvider> done);
-  std::filesystem::path state_folder() const;
+  void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
+  PluginSearchPath search_path();
+  void make_services();
 
-  const CommonOptions options_;
-  std::shared_ptr<const HostConfig> config_;
+  const GlobalArguments arguments_;
+  const Terminal terminal_;
+  Interrupts interrupts_;
+  std::vector<ProviderDefinition> providers_;
+  const Places places_;
+  Configurations configurations_;
   std::shared_ptr<Logger> logger_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<ProviderRegistry> registry_;
-  std::shared_ptr<SessionManager> sessions_;
+  LoadReport scan_report_;
+  std::shared_ptr<SessionStore> store_;
+  std::shared_ptr<SessionManager> manager_;
 };
-
-// Asks a provider for its description. Blocks.
-Description describe(const std::shared_ptr<ProviderBackend>& provider);
 
 }  // namespace sandforge::cli

@@ -1,36 +1,32 @@
-// Which provider a host uses that names none.
-// Source: "Default sandbox" of the FactorySandbox document.
+// Which provider is used when neither the command line nor the configuration names one: the rules
+// of hosts/default-sandbox.json. Source: the FactorySandbox document, Default sandbox.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "sandforge/error.hpp"
 
 namespace sandforge::cli {
 
-// The rule as data: the first row whose conditions hold decides.
-struct DefaultRule {
-  std::vector<const char*> any_of;  // one of these variables is set
-  std::optional<bool> development;  // absent: either
-  std::vector<const char*> all_of;  // each of these variables is set, else a warning and off
-  const char* provider;
-};
-const std::vector<DefaultRule>& default_rules();
+extern const char* const kDefaultSandboxTable;
 
 struct DefaultSandboxInput {
-  std::optional<std::string> explicit_provider;  // an option or the configuration
-  bool dev_flag = false;
-  std::function<std::optional<std::string>(const char*)> variable;
-  std::function<bool(const std::string&)> installed;  // a plugin for this provider is there
+  std::optional<std::string> explicit_provider;  // named by the user: always taken
+  bool development = false;                      // --dev
+  std::function<std::optional<std::string>(const std::string&)> env;
+  std::function<bool(const std::string&)> installed;
 };
 
 struct DefaultSandbox {
-  std::optional<std::string> provider;  // absent: off
-  std::string warning;                  // why it is off although credentials are there
+  std::string provider = "none";
+  std::string why;      // for a person
+  std::string warning;  // not empty: sandboxes are off although a rule held
 };
 
-// Development is --dev, or SANDFORGE_ENV or NODE_ENV being "development".
-DefaultSandbox choose_sandbox(const DefaultSandboxInput& input);
+// A blank variable counts as not set. Throws the Error of a table that is not valid.
+DefaultSandbox choose_default_sandbox(const DefaultSandboxInput& input,
+                                      const char* table = kDefaultSandboxTable);
 
 }  // namespace sandforge::cli

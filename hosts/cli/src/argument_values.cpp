@@ -1,0 +1,48 @@
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include "arguments.hpp"
+
+namespace sandforge::cli {
+
+Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
+  const auto refuse = [&] {
+    return Error(Status::invalid, "'" + text + "' is no duration: use 500ms, 90s, 5m or 2h",
+                 "cli.bad_duration");
+  };
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return refuse();
+  const std::string unit(end, text.data() + text.size());
+  std::uint64_t scale = 0;
+  if (unit == "ms") scale = 1;
+  if (unit.empty() || unit == "s") scale = 1000;
+  if (unit == "m") scale = 60'000;
+  if (unit == "h") scale = 3'600'000;
+  if (scale == 0 || number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
+                                 scale / 1'000'000)
+    return refuse();
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
+}
+
+Result<SessionVariable> parse_variable(const std::string& text) {
+  SessionVariable variable;
+  const auto equals = text.find('=');
+  variable.name = text.substr(0, equals);
+  if (variable.name.empty())
+    return Error(Status::invalid, "'" + text + "' names no variable", "cli.bad_variable");
+  if (equals != std::string::npos) {
+    variable.value = text.substr(equals + 1);
+    return variable;
+  }
+  const char* value = std::getenv(variable.name.c_str());
+  if (value == nullptr)
+    return Error(Status::not_found, "the variable " + variable.name + " is not set here",
+                 "cli.unset_variable");
+  variable.value = value;
+  variable.reference = "${" + variable.name + "}";
+  return variable;
+}
+
+}  // namespace sandforge::cli

@@ -1,0 +1,316 @@
+// The only file that includes CLI11.
+#include "arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "exit_codes.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+constexpr const char* kLevels = "debug, info, warn, error or off";
+
+std::optional<LogLevel> parse_level(const std::string& text) {
+  for (auto level :
+       {LogLevel::debug, LogLevel::info, LogLevel::warn, LogLevel::error, LogLevel::off})
+    if (to_string(level) == text) return level;
+  return std::nullopt;
+}
+
+// Throws the mistake of a value as CLI11's own, so that it is shown like any other.
+template <class T>
+T value_or_usage(const char* option, Result<T> result) {
+  if (!result) throw CLI::ValidationError(option, result.error().message);
+  return std::move(result).value();
+}
+
+struct Builder {
+  Builder() : app("Run commands in code sandboxes, on any provider.", "sandforge") {
+    app.require_subcommand(1);
+    app.fallthrough();
+    app.footer(kExitCodeTable);
+    app.set_version_flag("--version", std::string("sandforge ") + SANDFORGE_VERSION);
+    app.get_formatter()->column_width(30);
+    add_global();
+    add_run();
+    add_start();
+    add_exec();
+    add_ps();
+    add_stop();
+    add_remove();
+    add_information();
+  }
+
+  void add_global() {
+    app.add_option("--config", global.config, "Configuration file (YAML)")->type_name("FILE");
+    app.add_option("--state", global.state,
+                   "Folder that keeps the sessions; else $SANDFORGE_STATE_DIR,\n"
+                   "$XDG_STATE_HOME/sandforge or ~/.local/state/sandforge")
+        ->type_name("DIR");
+    app.add_option("--plugin-path", global.plugin_paths,
+                   "Plugin, or folder of plugins, before all others; repeatable")
+        ->type_name("PATH")
+        ->allow_extra_args(false);
+    app.add_flag("--dev", global.development, "This is development: see Default provider");
+    app.add_flag("--json", global.json, "Answer as JSON on standard output");
+    app.add_option_function<std::string>(
+           "--log-level",
+           [this](const std::string& text) {
+             global.log_level = parse_level(text);
+             if (!global.log_level)
+               throw CLI::ValidationError("--log-level", "'" + text + "' is none of " + kLevels);
+           },
+           std::string("Least level of the log on standard error: ") + kLevels)
+        ->type_name("LEVEL");
+  }
+
+  void add_session(CLI::App& sub, SessionArguments& to) {
+    sub.add_option("--provider", to.provider, "Where it runs; else what the configuration names")
+        ->type_name("NAME");
+    sub.add_option("--repo", to.repositories,
+                   "Clone URL (https, ssh, file) or absolute path; repeatable")
+        ->type_name("URL")
+        ->allow_extra_args(false);
+    sub.add_option("--ref", to.ref, "Branch, tag or commit of --repo")->type_name("REF");
+    sub.add_option("--repo-token", to.repository_token,
+                   "Where the token for --repo is: '${NAME}' or file:PATH")
+        ->type_name("REFERENCE");
+    sub.add_option("--setup", to.setup,
+                   "Shell command run once, inside the repository if there is exactly\n"
+                   "one, else at the workspace root; repeatable")
+        ->type_name("COMMAND")
+        ->allow_extra_args(false);
+    sub.add_option_function<std::string>(
+           "--setup-timeout",
+           [&to](const std::string& text) {
+             to.setup_timeout = value_or_usage("--setup-timeout", parse_duration(text));
+           },
+           "Limit of each step of set-up")
+        ->type_name("DURATION");
+    add_env(sub, to.env, "Variable of the session; a bare NAME takes the host's value");
+    sub.add_option_function<std::string>(
+           "--progress",
+           [&to](const std::string& text) {
+             if (text == "auto") {
+               to.progress = Progress::automatic;
+             } else if (text == "always") {
+               to.progress = Progress::always;
+             } else if (text == "never") {
+               to.progress = Progress::never;
+             } else {
+               throw CLI::ValidationError("--progress",
+                                          "'" + text + "' is none of auto, always or never");
+             }
+           },
+           "Steps of set-up on standard error: auto (on a terminal), always, never")
+        ->type_name("WHEN");
+  }
+
+  void add_env(CLI::App& sub, std::vector<SessionVariable>& to, const std::string& text) {
+    sub.add_option_function<std::vector<std::string>>(
+           "-e,--env",
+           [&to](const std::vector<std::string>& words) {
+             for (const auto& word : words)
+               to.push_back(value_or_usage("--env", parse_variable(word)));
+           },
+           text)
+        ->type_name("NAME[=VALUE]")
+        ->allow_extra_args(false);
+  }
+
+  void add_command(CLI::App& sub, CommandArguments& to) {
+    sub.add_option("--shell", to.shell, "Shell text to run, in place of -- COMMAND")
+        ->type_name("TEXT");
+    sub.add_option("-C,--cwd", to.cwd, "Working directory of the command")->type_name("DIR");
+    sub.add_option_function<std::string>(
+           "--timeout",
+           [&to](const std::string& text) {
+             to.timeout = value_or_usage("--timeout", parse_duration(text));
+           },
+           "Limit of the command, such as 500ms, 90s, 5m, 2h; 0: none")
+        ->type_name("DURATION");
+    sub.add_flag("-i,--stdin", to.stdin_wanted, "Pass standard input through");
+    sub.add_flag("-t,--tty", to.tty, "Give the command a terminal; implies -i");
+  }
+
+  void add_run() {
+    auto* sub = app.add_subcommand(
+        "run", "Run a command in a session of its own, which is removed afterwards");
+    sub->footer(
+        "The command follows after --, and runs without a shell:\n"
+        "  sandforge run --provider local -- make test\n\n" +
+        std::string(kExitCodeTable));
+    add_session(*sub, run.session);
+    sub->add_option("--session", run.session.session,
+                    "Name of the session; one that exists already is used and kept")
+        ->type_name("ID");
+    sub->add_flag("--keep", run.keep, "Keep the session, and say its name on standard error");
+    add_command(*sub, run.command);
+    on(sub, [this] { return finish_run(); });
+  }
+
+  void add_start() {
+    auto* sub = app.add_subcommand("start", "Start a session without a command; prints its name");
+    add_session(*sub, start.session);
+    sub->add_option("--session", start.session.session, "Name of the session")->type_name("ID");
+    sub->add_option("--cwd", start.session.cwd, "Working directory of the session")
+        ->type_name("DIR");
+    on(sub, [this] { return Subcommand(start); });
+  }
+
+  void add_exec() {
+    auto* sub = app.add_subcommand("exec", "Run a command in a session that exists");
+    sub->footer(
+        "The command follows after --, and runs without a shell:\n"
+        "  sandforge exec SESSION -- make test\n\n" +
+        std::string(kExitCodeTable));
+    sub->add_option("session", exec.session, "The session")->required()->type_name("SESSION");
+    add_command(*sub, exec.command);
+    sub->add_flag("-n,--no-stdin", exec.command.stdin_refused,
+                  "Standard input is at its end; else it is passed through when it is no\n"
+                  "terminal");
+    add_env(*sub, exec.env, "Variable of this command; a bare NAME takes the host's value");
+    on(sub, [this] {
+      exec.command.argv = command;
+      return Subcommand(exec);
+    });
+  }
+
+  void add_ps() {
+    auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
+    sub->add_option("session", ps.session, "A session")->type_name("SESSION");
+    on(sub, [this] { return Subcommand(ps); });
+  }
+
+  void add_stop() {
+    auto* sub = app.add_subcommand("stop", "Stop sessions; the next command starts them again");
+    sub->add_option("session", stop.sessions, "The sessions")->required()->type_name("SESSION");
+    on(sub, [this] { return Subcommand(stop); });
+  }
+
+  void add_remove() {
+    auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
+    sub->add_option("session", remove.sessions, "The sessions")->required()->type_name("SESSION");
+    sub->add_flag("-f,--force", remove.force,
+                  "Forget a session whose machine cannot be removed; an unknown one is\n"
+                  "no error");
+    on(sub, [this] { return Subcommand(remove); });
+  }
+
+  void add_information() {
+    on(app.add_subcommand("providers", "List the providers that are there"),
+       [] { return Subcommand(ProvidersArguments{}); });
+
+    auto* sub = app.add_subcommand("describe", "Show a provider's settings and capabilities");
+    sub->add_option("provider", describe.provider, "The provider")
+        ->required()
+        ->type_name("PROVIDER");
+    on(sub, [this] { return Subcommand(describe); });
+
+    auto* group = app.add_subcommand("settings", "Settings of a provider");
+    group->require_subcommand(1);
+    sub = group->add_subcommand("effective", "Show what a sandbox gets, and where it comes from");
+    sub->add_option("provider", settings.provider, "The provider")
+        ->required()
+        ->type_name("PROVIDER");
+    on(sub, [this] { return Subcommand(settings); });
+
+    group = app.add_subcommand("config", "The configuration file");
+    group->require_subcommand(1);
+    sub = group->add_subcommand("check", "Look for every mistake in a configuration file");
+    sub->add_option("file", check.file, "The file")->required()->type_name("FILE");
+    on(sub, [this] { return Subcommand(check); });
+
+    group = app.add_subcommand("plugins", "Plugins");
+    group->require_subcommand(1);
+    on(group->add_subcommand("doctor", "Load every plugin and report on each"),
+       [] { return Subcommand(PluginsDoctorArguments{}); });
+  }
+
+  void on(CLI::App* sub, std::function<Subcommand()> make) {
+    makers.emplace_back(sub, std::move(make));
+  }
+
+  Subcommand finish_run() {
+    run.command.argv = command;
+    const auto& session = run.session;
+    if (session.repositories.empty() && (!session.ref.empty() || !session.repository_token.empty()))
+      throw CLI::ValidationError("--ref and --repo-token need --repo");
+    if (session.repositories.size() > 1 && !session.ref.empty())
+      throw CLI::ValidationError("--ref needs exactly one --repo");
+    return run;
+  }
+
+  CommandLine result() {
+    for (const auto& [sub, make] : makers)
+      if (sub->parsed()) return {global, make()};
+    throw CLI::RequiredError("A subcommand");
+  }
+
+  CLI::App app;
+  GlobalArguments global;
+  RunArguments run;
+  StartArguments start;
+  ExecArguments exec;
+  PsArguments ps;
+  StopArguments stop;
+  RemoveArguments remove;
+  DescribeArguments describe;
+  SettingsArguments settings;
+  ConfigCheckArguments check;
+  std::vector<std::string> command;
+  std::vector<std::pair<CLI::App*, std::function<Subcommand()>>> makers;
+};
+
+// A command is wanted by run and exec, and by nothing else.
+std::string command_mistake(const Subcommand& subcommand, bool given) {
+  const CommandArguments* command = nullptr;
+  if (const auto* run = std::get_if<RunArguments>(&subcommand)) command = &run->command;
+  if (const auto* exec = std::get_if<ExecArguments>(&subcommand)) command = &exec->command;
+  if (command == nullptr)
+    return given ? "this subcommand takes no command after --" : std::string();
+  if (command->shell && given) return "--shell and -- COMMAND exclude each other";
+  if (!command->shell && command->argv.empty())
+    return "there is no command: put it after --, as in: -- make test";
+  if (command->stdin_wanted && command->stdin_refused) return "-i and -n exclude each other";
+  return {};
+}
+
+ParsedArguments usage_mistake(const std::string& message) {
+  ParsedArguments out;
+  out.exit_code = kUsage;
+  out.err = "sandforge: " + message + "\nRun with --help for more information.\n";
+  return out;
+}
+
+}  // namespace
+
+ParsedArguments parse_arguments(const std::vector<std::string>& words) {
+  Builder builder;
+  const auto split = std::find(words.begin(), words.end(), "--");
+  const bool given = split != words.end();
+  if (given) builder.command.assign(split + 1, words.end());
+  // CLI11 takes the words from the back.
+  std::vector<std::string> reversed(std::make_reverse_iterator(split), words.rend());
+  try {
+    builder.app.parse(reversed);
+    ParsedArguments out;
+    out.line = builder.result();
+    if (auto mistake = command_mistake(out.line->subcommand, given); !mistake.empty())
+      return usage_mistake(mistake);
+    return out;
+  } catch (const CLI::Success& success) {  // --help and --version
+    std::ostringstream text, unused;
+    builder.app.exit(success, text, unused);
+    ParsedArguments out;
+    out.out = text.str();
+    return out;
+  } catch (const CLI::ParseError& error) {
+    return usage_mistake(error.what());
+  }
+}
+
+}  // namespace sandforge::cli

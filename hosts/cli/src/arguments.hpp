@@ -1,0 +1,112 @@
+// The command line, read: one struct per subcommand.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sandforge/log.hpp"
+#include "sandforge/session.hpp"
+
+namespace sandforge::cli {
+
+enum class Progress : std::uint8_t { automatic, always, never };
+
+struct GlobalArguments {
+  std::string config;
+  std::string state;  // folder; empty: by the environment
+  std::vector<std::string> plugin_paths;
+  bool development = false;
+  bool json = false;
+  std::optional<LogLevel> log_level;
+};
+
+// What a new session is made of: run and start.
+struct SessionArguments {
+  std::string provider;
+  std::string session;
+  std::vector<std::string> repositories;
+  std::string ref;
+  std::string repository_token;  // reference
+  std::vector<std::string> setup;
+  std::vector<SessionVariable> env;
+  std::optional<std::string> cwd;  // of the sandbox
+  std::optional<std::chrono::milliseconds> setup_timeout;
+  Progress progress = Progress::automatic;
+};
+
+// What is run: run and exec.
+struct CommandArguments {
+  std::vector<std::string> argv;  // what follows "--"
+  std::optional<std::string> shell;
+  std::optional<std::string> cwd;
+  std::chrono::milliseconds timeout{0};  // 0: none
+  bool stdin_wanted = false;             // -i
+  bool stdin_refused = false;            // -n
+  bool tty = false;
+};
+
+struct RunArguments {
+  SessionArguments session;
+  CommandArguments command;
+  bool keep = false;
+};
+struct StartArguments {
+  SessionArguments session;
+};
+struct ExecArguments {
+  std::string session;
+  CommandArguments command;
+  std::vector<SessionVariable> env;  // of this command only
+};
+struct PsArguments {
+  std::string session;  // empty: the sessions themselves
+};
+struct StopArguments {
+  std::vector<std::string> sessions;
+};
+struct RemoveArguments {
+  std::vector<std::string> sessions;
+  bool force = false;
+};
+struct ProvidersArguments {};
+struct DescribeArguments {
+  std::string provider;
+};
+struct SettingsArguments {
+  std::string provider;
+};
+struct ConfigCheckArguments {
+  std::string file;
+};
+struct PluginsDoctorArguments {};
+
+using Subcommand =
+    std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
+                 RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
+                 ConfigCheckArguments, PluginsDoctorArguments>;
+
+struct CommandLine {
+  GlobalArguments global;
+  Subcommand subcommand;
+};
+
+// Either a command line, or what to print and to exit with: help, the version, a mistake.
+struct ParsedArguments {
+  std::optional<CommandLine> line;
+  int exit_code = 0;
+  std::string out;  // for standard output
+  std::string err;
+};
+
+// Reads variables of the host for "--env NAME". Words after the first "--" are the command.
+ParsedArguments parse_arguments(const std::vector<std::string>& words);
+
+// "500ms", "90s", "5m", "2h", or seconds; invalid otherwise.
+Result<std::chrono::milliseconds> parse_duration(const std::string& text);
+// "NAME=VALUE", or "NAME" with the host's value; not_found when the host has none.
+Result<SessionVariable> parse_variable(const std::string& text);
+
+}  // namespace sandforge::cli

@@ -1,0 +1,20 @@
+// The subcommands. Each answers with the exit code; errors are thrown.
+#pragma once
+
+#include "app.hpp"
+
+namespace sandforge::cli {
+
+int run_command(App& app, const RunArguments& arguments);
+int start_command(App& app, const StartArguments& arguments);
+int exec_command(App& app, const ExecArguments& arguments);
+int ps_command(App& app, const PsArguments& arguments);
+int stop_command(App& app, const StopArguments& arguments);
+int remove_command(App& app, const RemoveArguments& arguments);
+int providers_command(App& app, const ProvidersArguments& arguments);
+int describe_command(App& app, const DescribeArguments& arguments);
+int settings_command(App& app, const SettingsArguments& arguments);
+int config_check_command(App& app, const ConfigCheckArguments& arguments);
+int plugins_doctor_command(App& app, const PluginsDoctorArguments& arguments);
+
+}  // namespace sandforge::cli

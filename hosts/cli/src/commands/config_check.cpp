@@ -1,0 +1,94 @@
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+struct Checked {
+  std::vector<ConfigIssue> issues;
+  std::vector<std::string> unchecked;  // why something could not be looked at
+};
+
+// The settings schema is the opened provider's; opening one starts nothing.
+CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const std::string& name,
+                                  std::vector<std::string>& unchecked) {
+  try {
+    return app.open_provider(name, config).settings_schema;
+  } catch (const Exception& failure) {
+    unchecked.push_back("the settings of '" + name +
+                        "' were not checked: " + failure.error().message);
+    return nullptr;
+  }
+}
+
+void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider, Checked& out) {
+  const auto info = app.registry().find(provider.name);
+  if (!info) {
+    out.unchecked.push_back("the provider '" + provider.name + "' is not installed");
+    return;
+  }
+  const auto options = compile_schema(info->options_schema, SchemaProfile::options);
+  if (!options) {
+    out.unchecked.push_back("the options schema of '" + provider.name + "' is not valid");
+    return;
+  }
+  auto issues = check_provider(*config, provider, *options.schema);
+  if (issues.empty())
+    if (const auto settings = settings_schema(app, config, provider.name, out.unchecked))
+      issues = check_provider(*config, provider, *options.schema, settings.get());
+  out.issues.insert(out.issues.end(), std::make_move_iterator(issues.begin()),
+                    std::make_move_iterator(issues.end()));
+}
+
+json::Object to_object(const ConfigIssue& issue) {
+  json::Object out;
+  out.set("pointer", issue.issue.pointer);
+  out.set("message", issue.issue.message);
+  if (!issue.issue.allowed.empty()) out.set("allowed", issue.issue.allowed);
+  if (!issue.issue.suggestion.empty()) out.set("suggestion", issue.issue.suggestion);
+  if (issue.at) {
+    out.set("line", static_cast<long long>(issue.at.line));
+    out.set("column", static_cast<long long>(issue.at.column));
+  }
+  return out;
+}
+
+int answer(App& app, const std::string& file, const std::vector<ConfigIssue>& issues,
+           const std::string& report, const std::vector<std::string>& unchecked) {
+  const bool good = issues.empty() && unchecked.empty();
+  if (app.terminal().json()) {
+    json::Array list, notes;
+    for (const auto& issue : issues)
+      list.emplace_back(to_object(issue));
+    for (const auto& note : unchecked)
+      notes.emplace_back(note);
+    json::Object out;
+    out.set("file", file);
+    out.set("valid", issues.empty());
+    out.set("issues", std::move(list));
+    out.set("unchecked", std::move(notes));
+    if (!app.terminal().print_json(out)) return kBrokenPipe;
+    return good ? kOk : kProblems;
+  }
+  for (const auto& note : unchecked)
+    app.terminal().warn(note);
+  const auto text = issues.empty() ? file + ": no mistakes found\n" : report;
+  if (!app.terminal().print(text)) return kBrokenPipe;
+  return good ? kOk : kProblems;
+}
+
+}  // namespace
+
+int config_check_command(App& app, const ConfigCheckArguments& arguments) {
+  const auto loaded = load_host_config(arguments.file);
+  if (!loaded) return answer(app, arguments.file, loaded.issues, loaded.report, {});
+  Checked checked;
+  const auto& config = *loaded.config;
+  if (config.sandbox) check_one(app, loaded.config, *config.sandbox, checked);
+  for (const auto& [name, provider] : config.providers)
+    check_one(app, loaded.config, provider, checked);
+  const auto report = format_config_issues(config, checked.issues);
+  return answer(app, arguments.file, checked.issues, report, checked.unchecked);
+}
+
+}  // namespace sandforge::cli

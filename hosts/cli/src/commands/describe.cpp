@@ -1,0 +1,71 @@
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+// The documented description first, then what this framework adds, under its own keys.
+json::Object to_object(const std::string& provider, const Description& description) {
+  json::Object builds;
+  builds.set("available", description.has_builds);
+  builds.set("history", description.has_build_history);
+  json::Object capabilities;
+  capabilities.set("template", description.has_template);
+  capabilities.set("builds", std::move(builds));
+  json::Object out;
+  out.set("provider", provider);
+  out.set("settingsSchema", description.settings_schema);
+  out.set("capabilities", std::move(capabilities));
+  for (const auto& [key, value] : description.describe)
+    if (!out.contains(key)) out.set(key, value);
+  json::Array features;
+  for (const auto& feature : description.features)
+    features.emplace_back(feature);
+  out.set("features", std::move(features));
+  return out;
+}
+
+std::string text_of(const json::Value* value) {
+  if (value == nullptr) return "-";
+  return value->is_string() ? value->as_string() : json::write(*value);
+}
+
+bool print_settings(App& app, const json::Value& schema) {
+  const auto* properties = schema.find("properties");
+  if (properties == nullptr || !properties->is_object() || properties->as_object().empty())
+    return app.terminal().print("No settings.\n");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, property] : properties->as_object())
+    rows.push_back({key, text_of(property.find("type")), text_of(property.find("default")),
+                    property.find("title") != nullptr ? text_of(property.find("title"))
+                                                      : text_of(property.find("description"))});
+  return app.terminal().print_table({"SETTING", "TYPE", "DEFAULT", "TITLE"}, rows);
+}
+
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+}  // namespace
+
+int describe_command(App& app, const DescribeArguments& arguments) {
+  const auto setup = app.open_provider(arguments.provider, app.config());
+  const auto& description = setup.description;
+  if (app.terminal().json())
+    return app.terminal().print_json(to_object(arguments.provider, description)) ? kOk
+                                                                                 : kBrokenPipe;
+  std::string features;
+  for (const auto& feature : description.features)
+    features += "\n  " + feature;
+  const auto builds = !description.has_builds
+                          ? std::string("no")
+                          : std::string(description.has_build_history ? "with history" : "yes");
+  const auto head = app.terminal().bold(arguments.provider) +
+                    "\nTemplates: " + yes_or_no(description.has_template) + "\nBuilds: " + builds +
+                    "\nFeatures:" + (features.empty() ? " none" : features) + "\n";
+  return app.terminal().print(head) && print_settings(app, description.settings_schema)
+             ? kOk
+             : kBrokenPipe;
+}
+
+}  // namespace sandforge::cli

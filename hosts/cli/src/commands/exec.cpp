@@ -1,0 +1,34 @@
+#include <unistd.h>
+
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+#include "new_session.hpp"
+
+namespace sandforge::cli {
+
+int exec_command(App& app, const ExecArguments& arguments) {
+  const auto session = app.manager(setup_options(app, {})).attach(SessionId(arguments.session));
+  warn_of_missing_env(app, *session);
+
+  ForegroundOptions options;
+  options.command = arguments.command;
+  for (const auto& variable : arguments.env)
+    options.env[variable.name] = variable.value;
+  options.default_cwd = default_cwd(session->record());
+  options.capture = app.terminal().json();
+  options.stdin_open =
+      arguments.command.stdin_wanted || (!arguments.command.stdin_refused && ::isatty(0) != 1);
+  start_session(app, *session);
+  const auto ended = run_foreground(session->sandbox(), options, app.interrupts());
+  if (app.terminal().json()) {
+    json::Object out;
+    out.set("session", session->id().str());
+    out.set("result", to_json(ended.result));
+    if (!app.terminal().print_json(out)) return kBrokenPipe;
+  } else {
+    tell_end(app, ended);
+  }
+  return exit_code_of(ended, app.interrupts());
+}
+
+}  // namespace sandforge::cli

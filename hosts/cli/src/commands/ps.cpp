@@ -1,0 +1,93 @@
+#include <chrono>
+
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+std::int64_t unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::vector<SessionRecord> all_sessions(SessionStore& store) {
+  std::vector<SessionRecord> all;
+  SessionQuery query;
+  for (;;) {
+    auto page = store.list(query).value();
+    const bool last = page.size() < query.limit;
+    all.insert(all.end(), std::make_move_iterator(page.begin()),
+               std::make_move_iterator(page.end()));
+    if (last) return all;
+    query.after = all.back().id;
+  }
+}
+
+int list_sessions(App& app) {
+  const auto sessions = all_sessions(app.store());
+  if (app.terminal().json()) {
+    json::Array out;
+    for (const auto& record : sessions)
+      out.push_back(to_json(record));
+    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+  }
+  std::vector<std::vector<std::string>> rows;
+  const auto now = unix_ns();
+  for (const auto& record : sessions)
+    rows.push_back({record.id.str(), record.provider, std::string(to_string(record.status)),
+                    std::string(to_string(record.setup)), age(record.created_at_ns, now),
+                    age(record.last_used_at_ns, now),
+                    record.sandbox_id ? record.sandbox_id->str() : "-"});
+  return app.terminal().print_table(
+             {"SESSION", "PROVIDER", "STATUS", "SETUP", "CREATED", "USED", "MACHINE"}, rows)
+             ? kOk
+             : kBrokenPipe;
+}
+
+json::Object to_object(const ProcessInfo& process) {
+  json::Object out;
+  out.set("id", process.id.str());
+  out.set("pid", static_cast<long long>(process.pid));
+  out.set("command", process.command);
+  out.set("running", process.running);
+  if (!process.tag.empty()) out.set("tag", process.tag);
+  if (process.detached) out.set("detached", true);
+  if (process.stray) out.set("stray", true);
+  if (process.exit && process.exit->code) out.set("exitCode", *process.exit->code);
+  return out;
+}
+
+std::string state_of(const ProcessInfo& process) {
+  if (process.running) return process.stray ? "stray" : "running";
+  if (process.exit && process.exit->code) return "exited " + std::to_string(*process.exit->code);
+  return "ended";
+}
+
+// A look at a session must not start its machine.
+std::vector<ProcessInfo> processes_of(App& app, const std::string& id) {
+  const auto session = app.manager().attach(SessionId(id));
+  if (session->sandbox()->info().machine.state != MachineState::running) return {};
+  return session->sandbox()->list_processes();
+}
+
+}  // namespace
+
+int ps_command(App& app, const PsArguments& arguments) {
+  if (arguments.session.empty()) return list_sessions(app);
+  const auto processes = processes_of(app, arguments.session);
+  if (app.terminal().json()) {
+    json::Array out;
+    for (const auto& process : processes)
+      out.push_back(to_object(process));
+    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& process : processes)
+    rows.push_back(
+        {process.id.str(), std::to_string(process.pid), state_of(process), process.command});
+  return app.terminal().print_table({"ID", "PID", "STATE", "COMMAND"}, rows) ? kOk : kBrokenPipe;
+}
+
+}  // namespace sandforge::cli

@@ -1,0 +1,87 @@
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+#include "foreground.hpp"
+#include "new_session.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+// The session's end, whatever happened before. A failure to remove it is told, and counts where
+// nothing else went wrong.
+int clean_up(App& app, const Session& session, int code) {
+  try {
+    app.manager().destroy(session.id());
+    return code;
+  } catch (const Exception& failure) {
+    auto error = failure.error();
+    error.message = "the session '" + session.id().str() + "' was not removed: " + error.message;
+    if (app.terminal().json()) {
+      app.terminal().warn(error.message);
+    } else {
+      app.terminal().error(error);
+    }
+    return code == kOk ? kFailure : code;
+  }
+}
+
+int run_in(App& app, const RunArguments& arguments, const Session& session, bool stays) {
+  const auto info = start_session(app, session);
+  if (stays && !app.terminal().json()) app.terminal().note("session " + session.id().str());
+
+  ForegroundOptions options;
+  options.command = arguments.command;
+  options.default_cwd = default_cwd(session.record());
+  options.capture = app.terminal().json();
+  options.stdin_open = arguments.command.stdin_wanted;
+  const auto ended = run_foreground(session.sandbox(), options, app.interrupts());
+
+  if (app.terminal().json()) {
+    json::Object out;
+    out.set("session", session.id().str());
+    out.set("kept", stays);
+    out.set("started", started_json(session, info));
+    out.set("result", to_json(ended.result));
+    if (!app.terminal().print_json(out)) return kBrokenPipe;
+  } else {
+    tell_end(app, ended);
+  }
+  return exit_code_of(ended, app.interrupts());
+}
+
+}  // namespace
+
+void tell_end(App& app, const ForegroundResult& ended) {
+  if (ended.output_error) return app.terminal().error(*ended.output_error);
+  if (ended.broken_pipe || app.interrupts().caught() != 0) return;
+  const auto& result = ended.result;
+  switch (result.outcome) {
+    case Outcome::exited:
+    case Outcome::signaled:
+      return;
+    case Outcome::timed_out:
+      return app.terminal().note("the command took too long and was ended");
+    case Outcome::out_of_memory:
+      return app.terminal().note("the command was ended: out of memory");
+    default:
+      app.terminal().error(result.error.value_or(Error(
+          Status::unavailable,
+          "how the command ended is not known (" + std::string(to_string(result.outcome)) + ")")));
+  }
+}
+
+int run_command(App& app, const RunArguments& arguments) {
+  const auto opened = open_session(app, arguments.session);
+  const bool stays = arguments.keep || opened.existed;
+  int code = kFailure;
+  try {
+    code = run_in(app, arguments, *opened.session, stays);
+  } catch (const Exception& failure) {
+    app.terminal().error(failure.error());
+    code = failure_code(app, failure.error());
+    if (stays && !app.terminal().json())
+      app.terminal().note("session " + opened.session->id().str());
+  }
+  return stays ? code : clean_up(app, *opened.session, code);
+}
+
+}  // namespace sandforge::cli

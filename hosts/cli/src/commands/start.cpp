@@ -1,0 +1,29 @@
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+#include "new_session.hpp"
+
+namespace sandforge::cli {
+
+int start_command(App& app, const StartArguments& arguments) {
+  const auto opened = open_session(app, arguments.session);
+  const auto& session = *opened.session;
+  StartedInfo info;
+  try {
+    info = start_session(app, session);
+  } catch (const Exception& failure) {
+    app.terminal().error(failure.error());
+    // Its machine may be there: the session stays, so that it can be started again or removed.
+    if (!app.terminal().json())
+      app.terminal().note("session " + session.id().str() + " was kept; remove it with: rm " +
+                          session.id().str());
+    return failure_code(app, failure.error());
+  }
+  if (!app.terminal().json())
+    return app.terminal().print(session.id().str() + "\n") ? kOk : kBrokenPipe;
+  json::Object out;
+  out.set("session", session.id().str());
+  out.set("started", started_json(session, info));
+  return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+}
+
+}  // namespace sandforge::cli

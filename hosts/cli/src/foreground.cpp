@@ -1,0 +1,172 @@
+#include "foreground.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+
+#include "exit_codes.hpp"
+#include "input_pump.hpp"
+#include "raw_terminal.hpp"
+#include "terminal.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+constexpr std::uint64_t kWindow = 256U << 10;
+
+struct Chunk {
+  int descriptor;
+  std::string data;
+};
+
+// Between the sandbox's lane, which brings output, and this thread, which writes it.
+class Inbox {
+ public:
+  void put(int descriptor, std::string_view data) {
+    const std::lock_guard lock(mutex_);
+    chunks_.push_back({descriptor, std::string(data)});
+    changed_.notify_one();
+  }
+  void started(Result<std::shared_ptr<Process>> process) {
+    const std::lock_guard lock(mutex_);
+    process_.emplace(std::move(process));
+    changed_.notify_one();
+  }
+  void ended(Result<CommandResult> result) {
+    const std::lock_guard lock(mutex_);
+    result_.emplace(std::move(result));
+    changed_.notify_one();
+  }
+
+  // The process, or the error that kept it from starting.
+  std::shared_ptr<Process> wait_started() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return process_.has_value(); });
+    return process_->value();
+  }
+  // The next output; none: the end.
+  std::optional<Chunk> next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !chunks_.empty() || result_; });
+    if (chunks_.empty()) return std::nullopt;
+    auto chunk = std::move(chunks_.front());
+    chunks_.pop_front();
+    return chunk;
+  }
+  CommandResult result() {
+    const std::lock_guard lock(mutex_);
+    return std::move(*result_).value();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Chunk> chunks_;  // not more than the window
+  std::optional<Result<std::shared_ptr<Process>>> process_;
+  std::optional<Result<CommandResult>> result_;
+};
+
+Tty terminal_of_ours() {
+  Tty tty;
+  winsize size{};
+  if (::ioctl(0, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    tty.cols = size.ws_col;
+    tty.rows = size.ws_row;
+  }
+  if (const char* term = std::getenv("TERM"); term != nullptr && *term != '\0') tty.term = term;
+  return tty;
+}
+
+SpawnOptions spawn_options(const ForegroundOptions& options, const std::shared_ptr<Inbox>& inbox,
+                           std::stop_token stop) {
+  SpawnOptions out;
+  out.timeout = options.command.timeout;
+  out.env = options.env;
+  out.cwd = options.command.cwd ? options.command.cwd : options.default_cwd;
+  out.stop = std::move(stop);
+  out.stdin_pipe = options.stdin_open || options.command.tty;
+  if (options.command.tty) out.tty = terminal_of_ours();
+  if (options.capture) {
+    out.max_retained_bytes = 64U << 20;
+    return out;
+  }
+  out.max_retained_bytes = 0;
+  out.manual_credit = true;
+  out.window = kWindow;
+  out.on_stdout = [inbox](std::string_view data) { inbox->put(1, data); };
+  out.on_stderr = [inbox](std::string_view data) { inbox->put(2, data); };
+  return out;
+}
+
+// Writes what comes until the command has ended. After a failure the rest is let go, so that the
+// command can end.
+void write_output(Inbox& inbox, Process& process, std::stop_source& stop, ForegroundResult& out) {
+  while (auto chunk = inbox.next()) {
+    const bool failed = out.broken_pipe || out.output_error;
+    if (!failed && !write_all(chunk->descriptor, chunk->data)) {
+      if (errno == EPIPE) {
+        out.broken_pipe = true;
+      } else {
+        out.output_error = Error(errno == ENOSPC ? Status::no_space : Status::unavailable,
+                                 std::string("the output cannot be written: ") + strerror(errno),
+                                 "cli.output_failed");
+      }
+      stop.request_stop();
+    }
+    process.grant(chunk->data.size());
+  }
+}
+
+}  // namespace
+
+ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
+                                const ForegroundOptions& options, Interrupts& interrupts) {
+  std::stop_source stop;
+  const std::stop_callback interrupted(interrupts.token(), [&stop] { stop.request_stop(); });
+  auto inbox = std::make_shared<Inbox>();
+  Command command;
+  command.argv = options.command.argv;
+  command.shell = options.command.shell;
+  sandbox->async_spawn(
+      std::move(command), spawn_options(options, inbox, stop.get_token()),
+      [inbox](Result<std::shared_ptr<Process>> process) { inbox->started(std::move(process)); });
+  const auto process = inbox->wait_started();
+  process->async_wait({},
+                      [inbox](Result<CommandResult> result) { inbox->ended(std::move(result)); });
+
+  ForegroundResult out;
+  {
+    std::optional<RawTerminal> raw;
+    if (options.command.tty) raw.emplace(0);
+    interrupts.on_exit([&raw] {
+      if (raw) raw->restore();
+    });
+    interrupts.on_resize([process] {
+      const auto tty = terminal_of_ours();
+      process->async_resize(tty.cols, tty.rows, [](const Result<void>&) {});
+    });
+    std::optional<InputPump> input;
+    if (options.stdin_open || options.command.tty) input.emplace(0, process);
+    write_output(*inbox, *process, stop, out);
+    input.reset();
+    interrupts.on_resize(nullptr);
+    interrupts.on_exit(nullptr);
+  }
+  out.result = inbox->result();
+  sandbox->release_process(process->id());
+  return out;
+}
+
+int exit_code_of(const ForegroundResult& result, const Interrupts& interrupts) noexcept {
+  if (result.broken_pipe) return kBrokenPipe;
+  if (result.output_error) return kFailure;
+  if (interrupts.caught() != 0) return kSignalBase + interrupts.caught();
+  return exit_code_of(result.result);
+}
+
+}  // namespace sandforge::cli

@@ -1,0 +1,36 @@
+// A command of a sandbox in the foreground: its output on ours, our input on its, byte for byte.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "arguments.hpp"
+#include "interrupts.hpp"
+#include "sandforge/sandbox.hpp"
+
+namespace sandforge::cli {
+
+struct ForegroundOptions {
+  CommandArguments command;
+  EnvMap env;
+  std::optional<std::string> default_cwd;  // unless the command names one
+  bool capture = false;                    // keep the output for the result, and write none of it
+  bool stdin_open = false;
+};
+
+struct ForegroundResult {
+  CommandResult result;
+  bool broken_pipe = false;           // nobody reads our output; the command was ended
+  std::optional<Error> output_error;  // our output could not be written; the command was ended
+};
+
+// Until the command has ended. The output is held back by a slow reader: at most 256 KiB wait here.
+// An interrupt ends the command's whole tree. Throws the Error of a command that could not start.
+ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
+                                const ForegroundOptions& options, Interrupts& interrupts);
+
+// What the program exits with, after an end like this.
+int exit_code_of(const ForegroundResult& result, const Interrupts& interrupts) noexcept;
+
+}  // namespace sandforge::cli

@@ -1,0 +1,107 @@
+#include "interrupts.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <stdexcept>
+
+#include "exit_codes.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+constexpr std::array<int, 4> kWatched = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+constexpr std::array<int, 2> kSilenced = {SIGPIPE, SIGXFSZ};
+constexpr char kStop = 0;
+
+// A handler can reach nothing else.
+std::atomic<int> g_pipe{-1};
+
+void forward(int signal) {
+  const int saved = errno;
+  const char byte = static_cast<char>(signal);
+  const auto wrote = ::write(g_pipe.load(), &byte, 1);
+  static_cast<void>(wrote);  // a full pipe holds enough signals already
+  errno = saved;
+}
+
+// Not SIG_IGN, which programs that we start would inherit.
+void nothing(int) {}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  if (::pipe2(pipe_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for signals");
+  ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
+  g_pipe.store(pipe_[1]);
+  for (const int signal : kWatched) {
+    struct sigaction present {};
+    ::sigaction(signal, nullptr, &present);
+    // What whoever started us ignores (nohup, a shell's background job) stays ignored.
+    if (present.sa_handler != SIG_IGN) handle(signal, forward);
+  }
+  for (const int signal : kSilenced)
+    handle(signal, nothing);
+  thread_ = std::thread([this] { watch(); });
+}
+
+Interrupts::~Interrupts() {
+  for (const int signal : kWatched)
+    handle(signal, SIG_DFL);
+  const auto wrote = ::write(pipe_[1], &kStop, 1);
+  static_cast<void>(wrote);
+  thread_.join();
+  g_pipe.store(-1);
+  ::close(pipe_[0]);
+  ::close(pipe_[1]);
+}
+
+void Interrupts::on_exit(std::function<void()> call) {
+  const std::lock_guard lock(mutex_);
+  on_exit_ = std::move(call);
+}
+
+void Interrupts::on_resize(std::function<void()> call) {
+  const std::lock_guard lock(mutex_);
+  on_resize_ = std::move(call);
+}
+
+void Interrupts::watch() {
+  for (;;) {
+    char byte = kStop;
+    const auto got = ::read(pipe_[0], &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1 || byte == kStop) return;
+    received(byte);
+  }
+}
+
+void Interrupts::received(int signal) {
+  if (signal == SIGWINCH) {
+    const std::lock_guard lock(mutex_);
+    if (on_resize_) on_resize_();
+    return;
+  }
+  int none = 0;
+  if (caught_.compare_exchange_strong(none, signal)) {
+    source_.request_stop();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (on_exit_) on_exit_();
+  }
+  ::_exit(kSignalBase + signal);
+}
+
+}  // namespace sandforge::cli

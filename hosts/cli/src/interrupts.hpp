@@ -1,0 +1,42 @@
+// Ctrl-C and its kin: the first one asks everything to end, the second ends the program at once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace sandforge::cli {
+
+// At most one object at a time. Signals are handled by functions that the programs started by us do
+// not inherit; a write to a closed pipe is an error and no signal.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // Requested by the first SIGINT, SIGTERM or SIGHUP.
+  std::stop_token token() const { return source_.get_token(); }
+  int caught() const noexcept { return caught_.load(); }  // the signal; 0: none
+
+  // Before the program ends at once, on a thread of its own. Replaces the one before; null: none.
+  void on_exit(std::function<void()> call);
+  // The size of the terminal has changed.
+  void on_resize(std::function<void()> call);
+
+ private:
+  void watch();
+  void received(int signal);
+
+  std::stop_source source_;
+  std::atomic<int> caught_{0};
+  std::mutex mutex_;
+  std::function<void()> on_exit_, on_resize_;
+  int pipe_[2] = {-1, -1};
+  std::thread thread_;
+};
+
+}  // namespace sandforge::cli

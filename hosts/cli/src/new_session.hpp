@@ -1,0 +1,39 @@
+// Making and starting the session that run and start are about.
+#pragma once
+
+#include <memory>
+
+#include "app.hpp"
+#include "foreground.hpp"
+
+namespace sandforge::cli {
+
+struct NewSession {
+  std::shared_ptr<Session> session;
+  bool existed = false;  // before this call
+};
+
+// Opens it, without starting it. Throws the Error.
+NewSession open_session(App& app, const SessionArguments& arguments);
+
+// Starts it, with steps of set-up on standard error. An interrupt ends the set-up.
+StartedInfo start_session(App& app, const Session& session);
+
+// Set-up options that tell of their steps as the arguments want it.
+SetupOptions setup_options(App& app, const SessionArguments& arguments);
+
+// Where commands run unless they say otherwise: inside the repository if there is exactly one.
+std::optional<std::string> default_cwd(const SessionRecord& record);
+
+// Names the variables whose values only another host knows.
+void warn_of_missing_env(App& app, const Session& session);
+
+// Why a command ended, where its exit code does not tell a person.
+void tell_end(App& app, const ForegroundResult& ended);
+
+json::Object started_json(const Session& session, const StartedInfo& info);
+
+// What to exit with when the error came of an interrupt; else 125.
+int failure_code(App& app, const Error& error) noexcept;
+
+}  // namespace sandforge::cli

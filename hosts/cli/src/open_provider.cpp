@@ -1,0 +1,118 @@
+// From a name and a configuration to an opened provider with its settings schema.
+#include "app.hpp"
+#include "sandforge/settings.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+Error from_issues(const HostConfig& config, std::vector<ConfigIssue> issues) {
+  auto report = format_config_issues(config, std::move(issues));
+  while (!report.empty() && report.back() == '\n')
+    report.pop_back();
+  Error error(Status::invalid, report, "config.invalid");
+  error.details.set("file", config.file);
+  return error;
+}
+
+CompiledSchemaPtr compile(const json::Value& schema, SchemaProfile profile,
+                          const std::string& provider, const char* what) {
+  auto compiled = compile_schema(schema, profile);
+  if (!compiled)
+    throw_error(Error(Status::invalid,
+                      std::string(what) + " of provider '" + provider + "' are not valid:\n" +
+                          format_issues(compiled.issues),
+                      "schema.invalid"));
+  return compiled.schema;
+}
+
+EnvMap to_env(const json::Value& object) {
+  EnvMap env;
+  for (const auto& [name, value] : object.as_object()) {
+    if (value.is_string()) {
+      env[name] = value.as_string();
+    } else {
+      env[name] = std::nullopt;
+    }
+  }
+  return env;
+}
+
+std::optional<std::string> factory_of(const json::Object& context) {
+  const auto* id = context.find("factoryId");
+  return id != nullptr && id->is_string() ? std::optional(id->as_string()) : std::nullopt;
+}
+
+}  // namespace
+
+ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
+                                 const json::Object& context) {
+  ProviderSetup out;
+  json::Object options;
+  const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
+  const auto info = registry().find(name);
+  if (configured != nullptr && info) {
+    const auto schema = compile(info->options_schema, SchemaProfile::options, name, "the options");
+    if (auto issues = check_provider(*config, *configured, *schema); !issues.empty())
+      throw_error(from_issues(*config, std::move(issues)));
+    auto resolved = resolve_options(*config, *configured, *schema, host_references());
+    if (!resolved.issues.empty()) throw_error(from_issues(*config, std::move(resolved.issues)));
+    options = std::move(resolved.options.as_object());
+    if (const auto* defaults = options.find("defaults"); defaults != nullptr)
+      out.host_defaults = *defaults;
+    if (const auto* env = configured->options.find("env"); env != nullptr && env->is_array()) {
+      const auto factory = factory_of(context);
+      auto session = resolved_session_env(
+          *config, *configured, factory ? std::optional<std::string_view>(*factory) : std::nullopt,
+          host_references());
+      if (!session.issues.empty()) throw_error(from_issues(*config, std::move(session.issues)));
+      out.session_env = to_env(session.env);
+    }
+  }
+  out.backend = registry().open(name, std::move(options));
+  out.description = await_result<Description>([&](auto done) {
+    auto held = std::make_shared<Handler<Description>>(std::move(done));
+    out.backend->lane().post(
+        [backend = out.backend, held] { backend->describe(std::move(*held)); });
+  });
+  out.settings_schema =
+      compile(out.description.settings_schema, SchemaProfile::settings, name, "the settings");
+  return out;
+}
+
+// Blocks on files and plugins, so it is done on the pool.
+void App::open_for_record(const SessionRecord& record, Handler<OpenedProvider> done) {
+  auto held = std::make_shared<Handler<OpenedProvider>>(std::move(done));
+  auto result = std::make_shared<Result<OpenedProvider>>(OpenedProvider());
+  const auto open = [this, record] {
+    ConfigPtr config = this->config();
+    if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
+    auto setup = open_provider(record.provider, config, record.context);
+    OpenedProvider out;
+    out.backend = setup.backend;
+    out.env = setup.session_env;
+    out.effective = [schema = setup.settings_schema, defaults = setup.host_defaults](
+                        const json::Object& stored) -> Result<json::Object> {
+      auto effective = effective_settings(*schema, stored, defaults);
+      if (effective.issues.empty()) return std::move(effective.document.as_object());
+      return Error(Status::invalid,
+                   "the session's settings are not valid:\n" + format_issues(effective.issues),
+                   "settings.invalid");
+    };
+    return out;
+  };
+  runtime_->post_blocking(
+      runtime_->make_lane(),
+      [result, open] {
+        try {
+          *result = open();
+        } catch (const Exception& failure) {
+          *result = failure.error();
+        }
+      },
+      [result, held](Result<void> ran) {
+        if (!ran) return std::move(*held)(std::move(ran).error());
+        std::move (*held)(std::move(*result));
+      });
+}
+
+}  // namespace sandforge::cli
