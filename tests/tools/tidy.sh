@@ -4,8 +4,7 @@
 #
 #   tests/tools/tidy.sh [BUDGET_SECONDS [FILE …]]
 #
-# Needs a configured and built build/dev. After the budget (480 s) no further file is begun; those
-# left are counted as skipped.
+# After the budget (480 s) no further file is begun; those left are counted as skipped.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -15,15 +14,19 @@ files=("$@")
 if [[ ${#files[@]} -eq 0 ]]; then
   mapfile -t files < <(tests/tools/changed.sh | grep -E '\.(c|cpp)$' || true)
 fi
+# A configuration of its own, in which every file has its compile command; nothing is built.
+commands=build/tidy
+cmake --preset dev -B "$commands" -DSANDFORGE_UNITY=OFF >/dev/null
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 tidy() {
   local file=$1 result
   result=$(mktemp "$work/XXXXXX")
-  if ((SECONDS > budget)) || ! grep -qF "/$file\"" build/dev/compile_commands.json; then
+  if ((SECONDS > budget)) || ! grep -qF "/$file\"" "$commands/compile_commands.json"; then
     mv "$result" "$result.skipped"
-  elif ! clang-tidy-14 -p build/dev --quiet --extra-arg=-Wno-unknown-warning-option "$file" \
+  elif ! clang-tidy-14 -p "$commands" --quiet --extra-arg=-Wno-unknown-warning-option "$file" \
     >"$result" 2>&1; then
     mv "$result" "$result.failed"
   fi
