@@ -139,15 +139,15 @@ TEST_CASE_METHOD(LocalFixture, "contract hooks run in order and are told what wa
   config.id = "s";
   config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo info, Handler<void> done) {
     order.push_back("start " + std::string(to_string(info.outcome)));
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   config.hooks.on_stop = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
     order.push_back(fs::exists(folder() / "up") ? "stop after up" : "stop");
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   config.hooks.on_destroy = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
     order.push_back("destroy");
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   sandbox->start();
@@ -166,7 +166,7 @@ TEST_CASE_METHOD(LocalFixture,
   config.id = "s";
   config.hooks.on_stop = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
     if (fail) return std::move(done)(Error(Status::internal, "not yet"));
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   sandbox->start();

@@ -79,9 +79,10 @@ TEST_CASE_METHOD(LocalFixture, "D09 a clone does not inherit the hooks, its opti
 }
 
 TEST_CASE_METHOD(LocalFixture, "D10 ids that would leave the root are refused") {
-  for (const std::string id : {std::string(".."), std::string("."), std::string("a/../b"),
-                               std::string("/etc"), std::string("a\0b", 3), std::string(300, 'x'),
-                               std::string("\xff\xfe"), std::string("a\nb")}) {
+  const std::vector<std::string> ids = {
+      "..",       ".",   "a/../b", "/etc", std::string("a\0b", 3), std::string(300, 'x'),
+      "\xff\xfe", "a\nb"};
+  for (const auto& id : ids) {
     CAPTURE(id);
     SandboxConfig config;
     config.id = id;
@@ -168,7 +169,6 @@ TEST_CASE_METHOD(LocalFixture, "D14 create alone touches nothing") {
   CHECK(sandbox->status() == SandboxStatus::pending);
   CHECK(sandbox->id() == "only-ids");
   CHECK_FALSE(nameless->id().empty());
-  CHECK(sandbox->list_processes().empty());
   CHECK(open_sockets() == sockets);
   CHECK(processes().empty());
   CHECK_FALSE(fs::exists(root()));

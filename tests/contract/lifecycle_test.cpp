@@ -132,7 +132,7 @@ TEST_CASE_METHOD(LocalFixture, "D03 a failed start hook fails the start, and run
   config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo info, Handler<void> done) {
     seen.push_back(info);
     if (fail) return std::move(done)(Error(Status::invalid, "set-up is broken"));
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   const Error error = error_of([&] { sandbox->start(); });
@@ -170,7 +170,7 @@ TEST_CASE_METHOD(LocalFixture, "D04 a machine that was stopped from outside is s
   config.id = "s";
   config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
     ++starts;
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   sandbox->start();

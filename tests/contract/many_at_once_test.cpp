@@ -22,10 +22,9 @@ struct Pending {
 template <class T>
 Pending<T> pending() {
   auto promise = std::make_shared<std::promise<Result<T>>>();
-  Pending<T> out;
-  out.future = promise->get_future();
-  out.handler = [promise](Result<T> result) { promise->set_value(std::move(result)); };
-  return out;
+  auto future = promise->get_future();
+  return {std::move(future),
+          Handler<T>([promise](Result<T> result) { promise->set_value(std::move(result)); })};
 }
 
 template <class T, class Start>
@@ -54,7 +53,7 @@ TEST_CASE_METHOD(LocalFixture, "D01 fifty starts at once make one machine and sh
   config.id = "s";
   config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
     ++hooks;
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   auto all = at_once<StartedInfo>(
@@ -75,7 +74,7 @@ TEST_CASE_METHOD(LocalFixture, "D01 fifty commands at once start a stopped sandb
   config.id = "s";
   config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
     ++hooks;
-    std::move(done)({});
+    std::move(done)(Result<void>());
   };
   const auto sandbox = make(config);
   sandbox->start();
@@ -142,7 +141,7 @@ TEST_CASE_METHOD(LocalFixture, "D18 a start hook runs fifty commands without a d
       sandbox->async_exec({"echo", std::to_string(i)}, {},
                           [&good, i, left, held](Result<CommandResult> result) {
                             if (result && result->out == std::to_string(i) + "\n") ++good;
-                            if (--*left == 0) std::move (*held)({});
+                            if (--*left == 0) std::move (*held)(Result<void>());
                           });
   };
   const auto sandbox = make(config);
@@ -163,7 +162,7 @@ TEST_CASE_METHOD(LocalFixture, "D18 a start hook that blocks on fifty commands, 
     worker = std::thread([&good, sandbox, held] {
       for (int i = 0; i < kMany; ++i)
         if (sandbox->exec({"echo", "x"}).out == "x\n") ++good;
-      std::move (*held)({});
+      std::move (*held)(Result<void>());
     });
   };
   const auto sandbox = make(config);

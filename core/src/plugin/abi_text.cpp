@@ -20,6 +20,22 @@ Status to_status(sf_status raw) noexcept {
   return raw > SF_OK && raw <= kLastStatus ? static_cast<Status>(raw) : Status::internal;
 }
 
+// The boundary has no member for the reason: it travels among the details.
+void lift_reason(Error& error) {
+  const json::Value* reason = error.details.find("reason");
+  if (reason == nullptr || !reason->is_string()) return;
+  error.reason = reason->as_string();
+  error.details.erase("reason");
+}
+
+std::string details_with_reason(const Error& error) {
+  if (error.reason.empty())
+    return error.details.empty() ? std::string() : json::write(error.details);
+  json::Object details = error.details;
+  details.set("reason", error.reason);
+  return json::write(details);
+}
+
 std::optional<std::chrono::milliseconds> to_delay(std::uint64_t ms) {
   if (ms == SF_NONE) return std::nullopt;
   constexpr std::uint64_t longest = 1'000ULL * 60 * 60 * 24 * 365;
@@ -40,9 +56,9 @@ std::optional<std::string> copy_optional(sf_str text, std::size_t limit) {
 Result<json::Value> copy_json(const Plugin& plugin, sf_str text, std::string_view what) {
   auto parsed = json::parse(view(text));
   if (parsed) return std::move(parsed.value);
-  Error error = crashed(plugin, fmt::format("{} is no JSON document: line {}, column {}: {}", what,
-                                            parsed.error.line, parsed.error.column,
-                                            parsed.error.message));
+  Error error =
+      crashed(plugin, fmt::format("{} is no JSON document: line {}, column {}: {}", what,
+                                  parsed.error.line, parsed.error.column, parsed.error.message));
   return error;
 }
 
@@ -73,6 +89,7 @@ Error copy_error(Plugin& plugin, const sf_error* error, std::string_view what) {
     auto parsed = json::parse(view(error->details));
     if (parsed && parsed.value.is_object()) {
       out.details = std::move(parsed.value.as_object());
+      lift_reason(out);
     } else {
       plugin.faults.report(Fault::bad_value, "the details of an error are no JSON object");
     }
@@ -93,8 +110,7 @@ Error crashed(const Plugin& plugin, std::string_view what, std::string_view reas
   return error;
 }
 
-ErrorView::ErrorView(const Error& error)
-    : details_(error.details.empty() ? std::string() : json::write(error.details)), value_{} {
+ErrorView::ErrorView(const Error& error) : details_(details_with_reason(error)), value_{} {
   value_.struct_size = sizeof(value_);
   value_.code = static_cast<sf_status>(error.code);
   value_.flags = error.may_have_started ? SF_ERROR_MAY_HAVE_STARTED : 0;
@@ -141,10 +157,10 @@ void ErrorFrame::report(void* ctx, const sf_error* error) noexcept {
 }
 
 Error ErrorFrame::take(sf_status status) {
-  Error out = error_ ? std::move(*error_)
-                     : Error(to_status(status),
-                             fmt::format("plugin {}: {} failed: {}", plugin_.name(), what_,
-                                         to_string(to_status(status))));
+  Error out = error_
+                  ? std::move(*error_)
+                  : Error(to_status(status), fmt::format("plugin {}: {} failed: {}", plugin_.name(),
+                                                         what_, to_string(to_status(status))));
   if (error_ && out.code != Status::crashed) out.code = to_status(status);
   error_.reset();
   if (to_status(status) == Status::internal && status != SF_INTERNAL) {

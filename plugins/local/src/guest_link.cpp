@@ -7,6 +7,14 @@ namespace {
 
 // Bytes of the socket that the host may read ahead: output is bounded by each process's own credit.
 constexpr std::uint64_t kWindow = 1U << 20;
+constexpr std::size_t kForgotten = 64;  // that wait for the next request
+
+// Nothing depends on the answer.
+class Nobody final : public ChannelListener {
+ public:
+  void on_error(const guest::ErrorInfo&) override {}
+  void on_lost(bool) override {}
+};
 
 guest::ClientOptions client_options() {
   guest::ClientOptions options;
@@ -50,7 +58,7 @@ void GuestLink::close() noexcept {
 guest::ChannelId GuestLink::request(
     const std::function<guest::ChannelId(guest::GuestClient&)>& make,
     std::shared_ptr<ChannelListener> listener) {
-  const auto channel = make(client_);
+  const auto channel = make(ask());
   listen(channel, std::move(listener));
   flush();
   return channel;
@@ -88,6 +96,26 @@ void GuestLink::ended(const sf_error* error) {
   if (sf_stream* stream = std::exchange(stream_, nullptr)) stream->vtbl->release(stream);
   const Failure failure{SF_TRANSPORT_LOST, "local.guest_lost", client_.failure(), {}, 0, false};
   tell_ready(&failure);
+  if (auto work = std::exchange(when_ended_, nullptr)) work();
+}
+
+void GuestLink::when_ended(std::function<void()> work) {
+  if (stream_ == nullptr) return post(lane_.get(), std::move(work));
+  when_ended_ = std::move(work);
+}
+
+void GuestLink::forget(guest::ProcessId process) {
+  if (!up()) return;
+  forgotten_.push_back(process);
+  if (forgotten_.size() < kForgotten) return;
+  pass_on_forgotten();
+  flush();
+}
+
+void GuestLink::pass_on_forgotten() {
+  static const auto nobody = std::make_shared<Nobody>();
+  for (const auto process : std::exchange(forgotten_, {}))
+    listen(client_.release(guest::Target(process)), nobody);
 }
 
 void GuestLink::tell_ready(const Failure* failure) {

@@ -45,6 +45,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
                  const sf_error_sink* err);
   bool up() const noexcept { return stream_ != nullptr && !client_.failed(); }
   void close() noexcept;
+  // Once, when the connection has ended; at once when it has already.
+  void when_ended(std::function<void()> work);
 
   // Makes a request of the client and listens on its channel. Only while up.
   guest::ChannelId request(const std::function<guest::ChannelId(guest::GuestClient&)>& make,
@@ -54,6 +56,14 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
     listeners_.emplace(channel, std::move(listener));
   }
   guest::GuestClient& client() noexcept { return client_; }
+  // Before anything is asked of the client otherwise: tells the guest what was forgotten.
+  guest::GuestClient& ask() {
+    pass_on_forgotten();
+    return client_;
+  }
+  // The guest need not remember this process, which has ended. It is told with the next request:
+  // a message of its own would wake it up once more for every command.
+  void forget(guest::ProcessId process);
   // Hands to the socket what the client has to say, now or when the event is over.
   void flush();
 
@@ -84,6 +94,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void data(std::string_view bytes);
   void ended(const sf_error* error);
   void tell_ready(const Failure* failure);
+  void pass_on_forgotten();
 
   sf_host* host_;
   const sf_executor_service* executor_;
@@ -91,6 +102,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   guest::GuestClient client_;
   sf_stream* stream_ = nullptr;
   std::function<void(const Failure*)> ready_;
+  std::function<void()> when_ended_;
+  std::vector<guest::ProcessId> forgotten_;
   std::unordered_map<guest::ChannelId, std::shared_ptr<ChannelListener>> listeners_;
   std::shared_ptr<GuestLink> self_;  // until the stream's done
   std::vector<std::function<void()>> after_;

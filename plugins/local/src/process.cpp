@@ -158,7 +158,7 @@ sf_status LocalProcess::write(std::string_view bytes, std::size_t* accepted,
   const auto taken = link_->client().write_stdin(channel_, bytes);
   if (!taken) {
     // Before the start nothing is known about its input: room comes with on_stdin_credit.
-    if (!started_) {
+    if (!id_) {
       *accepted = 0;
       return SF_OK;
     }
@@ -214,12 +214,17 @@ sf_status LocalProcess::signal(int number, bool tree, sf_completion done,
 
 void LocalProcess::drop_handle() {
   unheld_ = true;
-  if (!ended_) grant(kUnheldGrant);
+  if (!ended_) {
+    grant(kUnheldGrant);
+  } else if (id_) {
+    // Its end was told and its output delivered: nobody will ask for it again.
+    link_->forget(*id_);
+  }
   self_.reset();
 }
 
 void LocalProcess::on_started(const guest::Started& started) {
-  started_ = true;
+  id_ = started.process;
   if (!SF_HAS_FN(&events_, on_started)) return;
   const std::string id = std::to_string(static_cast<std::uint64_t>(started.process));
   sf_process_started out{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "guest_link.hpp"
 #include "sandforge/abi.h"
@@ -73,11 +74,11 @@ class LocalProcess final : public ChannelListener,
   StreamObject stream_;
   std::shared_ptr<LocalProcess> self_;  // while the host holds the handle
   guest::ChannelId channel_{};
+  std::optional<guest::ProcessId> id_;  // once it has started
   std::uint64_t delivered_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint64_t ungranted_ = 0;  // granted by the host, not yet passed on
   bool credit_queued_ = false;
-  bool started_ = false;
   bool input_open_ = true;
   bool cancelled_ = false;
   bool unheld_ = false;  // the host dropped its handle: nobody grants any more

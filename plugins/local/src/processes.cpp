@@ -127,7 +127,7 @@ sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t win
   request.from = guest::Cursor(from.out, from.err);
   request.window = window;
   auto object = std::make_shared<LocalProcess>(link, io, events, [] { return false; });
-  const auto channel = link->client().attach(request);
+  const auto channel = link->ask().attach(request);
   object->bind(channel);
   link->listen(channel, object);
   *process = object->handle();

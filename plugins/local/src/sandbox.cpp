@@ -10,6 +10,9 @@
 namespace sandforge::local {
 namespace {
 
+constexpr int kConnects = 50;                // to guests that were about to end
+constexpr std::uint64_t kEndLimitMs = 5000;  // for a guest that has said that it ends
+
 // Work on a pool thread, then an answer on the lane.
 struct Blocking {
   std::function<void()> work;
@@ -52,7 +55,22 @@ void SandboxObject::run_blocking(std::function<void()> work,
   post(lane_.get(), [done = std::move(box->done), refused] { done(&refused); });
 }
 
-void SandboxObject::with_link(bool start, LinkFn then) {
+sf_op* SandboxObject::after(std::uint64_t delay_ms, std::function<void()> work) {
+  auto box = std::make_unique<std::function<void()>>(std::move(work));
+  const sf_completion completion{
+      box.get(), [](void* ctx, const sf_error* error) noexcept {
+        const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(ctx));
+        if (error == nullptr) (*own)();
+      }};
+  sf_op* op = nullptr;
+  if (settings_->executor->timer(settings_->host, lane_.get(), delay_ms, completion, &op,
+                                 nullptr) != SF_OK)
+    return nullptr;
+  static_cast<void>(box.release());
+  return op;
+}
+
+void SandboxObject::with_link(bool start, LinkFn then, int tries) {
   if (link_ && link_->up()) {
     return post(lane_.get(), [link = link_, then = std::move(then)] { then(nullptr, link, {}); });
   }
@@ -61,12 +79,20 @@ void SandboxObject::with_link(bool start, LinkFn then) {
     std::optional<Failure> failure;
   };
   auto found = std::make_shared<Found>();
+  // A guest that is about to end still takes connections, and drops them: the next look tells.
+  const auto answer = [self = shared_from_this(), start, tries, then](
+                          const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                          LinkFacts facts) {
+    const bool dropped = failure != nullptr && failure->code == SF_TRANSPORT_LOST;
+    if (dropped && tries < kConnects) return self->with_link(start, then, tries + 1);
+    then(failure, link, facts);
+  };
   run_blocking([place = place_, start,
                 found] { found->failure = connect_guest(place, start, found->connection); },
-               [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
-                 if (refused != nullptr) return then(refused, nullptr, {});
-                 if (found->failure) return then(&*found->failure, nullptr, {});
-                 self->adopt(std::move(found->connection), std::move(then));
+               [self = shared_from_this(), found, answer](const Failure* refused) {
+                 if (refused != nullptr) return answer(refused, nullptr, {});
+                 if (found->failure) return answer(&*found->failure, nullptr, {});
+                 self->adopt(std::move(found->connection), answer);
                });
 }
 
@@ -151,7 +177,8 @@ void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
   events.done(events.ctx, nullptr, &result);
 }
 
-// Ends the guest and all that it runs; a session without a guest is stopped already.
+// Ends the guest and all that it runs; a session without a guest is stopped already. Done when the
+// guest has ended: until then it might take the connection of a start that follows.
 void SandboxObject::end_guest(std::function<void(const Failure*)> done) {
   with_link(false, [self = shared_from_this(), done = std::move(done)](
                        const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
@@ -160,13 +187,36 @@ void SandboxObject::end_guest(std::function<void(const Failure*)> done) {
     request.exit = true;
     link->request([&](guest::GuestClient& client) { return client.stop_all(request); },
                   std::make_shared<ReplyListener>([self, link, done](const Failure* refused) {
-                    // The guest ends after its answer, so a lost connection says the same.
-                    if (refused != nullptr && refused->code == SF_TRANSPORT_LOST) refused = nullptr;
+                    // A lost connection says the same.
+                    if (refused != nullptr && refused->code != SF_TRANSPORT_LOST)
+                      return done(refused);
                     self->link_.reset();
-                    link->close();
-                    done(refused);
+                    self->when_gone(link, done);
                   }));
   });
+}
+
+void SandboxObject::when_gone(const std::shared_ptr<GuestLink>& link,
+                              std::function<void(const Failure*)> done) {
+  struct Leaving {
+    std::function<void(const Failure*)> done;
+    sf_op* limit = nullptr;
+  };
+  auto leaving = std::make_shared<Leaving>(Leaving{std::move(done), nullptr});
+  const auto finish = [leaving](const Failure* failure) {
+    if (sf_op* limit = std::exchange(leaving->limit, nullptr)) {
+      limit->vtbl->cancel(limit);
+      limit->vtbl->release(limit);
+    }
+    if (const auto tell = std::exchange(leaving->done, nullptr)) tell(failure);
+  };
+  leaving->limit = after(kEndLimitMs, [link, finish] {
+    const Failure failure{
+        SF_TIMEOUT, "local.guest_stays", "the session's guest does not end", {}, 0, false};
+    finish(&failure);
+    link->close();
+  });
+  link->when_ended([finish] { finish(nullptr); });
 }
 
 void SandboxObject::stop(sf_completion done) {
@@ -257,7 +307,7 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
   auto object = std::make_shared<LocalProcess>(link_, io, events,
                                                [place = place_] { return !folder_exists(place); });
   std::string why;
-  const auto channel = link_->client().spawn(request, &why);
+  const auto channel = link_->ask().spawn(request, &why);
   if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
   object->bind(*channel);
   link_->listen(*channel, object);
