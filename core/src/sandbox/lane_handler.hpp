@@ -19,12 +19,6 @@ void post(const Lane& lane, Work work) {
   boost::asio::post(lane.executor(), std::move(work));
 }
 
-// Instead of assignment, which never returns in Boost 1.81: it calls itself.
-template <class T>
-void put(Handler<T>& slot, Handler<T> handler) {
-  slot.swap(handler);
-}
-
 // A handler that may be called from any thread, also inline, and whose answer arrives on the lane.
 // Dropping it uncalled is an answer too: nobody waits forever for a hook that forgot its handler.
 template <class T, class Next>

@@ -19,7 +19,7 @@ void ProcessImpl::wait(WaitOptions options, Handler<CommandResult> done) {
   }
   Waiter& waiter = waiters_.emplace_back();
   waiter.options = std::move(options);
-  put(waiter.done, std::move(done));
+  waiter.done = std::move(done);
   self_ = shared_from_this();
   watch_stop(waiter.options.stop, waiter.on_stop);
 }

@@ -1,6 +1,5 @@
 // From a command to a running process. A command is sent again only when it provably never started.
 #include "sandbox/attempt.hpp"
-#include "sandbox/lane_handler.hpp"
 #include "sandbox/process_impl.hpp"
 
 namespace sandforge::sandbox {
@@ -11,14 +10,14 @@ constexpr int kSends = 3;  // of one command over connections that break before 
 }  // namespace
 
 void ProcessImpl::execute(const std::shared_ptr<CommandHost>& host, Handler<CommandResult> done) {
-  put(waiters_.emplace_back().done, std::move(done));
+  waiters_.emplace_back().done = std::move(done);
   self_ = shared_from_this();
   launch(host);
 }
 
 void ProcessImpl::spawn(const std::shared_ptr<CommandHost>& host,
                         Handler<std::shared_ptr<Process>> done) {
-  put(spawned_, std::move(done));
+  spawned_ = std::move(done);
   self_ = shared_from_this();
   launch(host);
 }
