@@ -142,10 +142,10 @@ void ProcessTable::adopt(const std::shared_ptr<CommandHost>& host, const Machine
     return std::move(done)(attached.error());
   }
   if (info.running) return std::move(done)(std::shared_ptr<Process>(process));
-  dismiss(info.id);
   auto* const raw = process.get();
-  raw->wait({}, [process = std::move(process),
+  raw->wait({}, [this, host, id = info.id, process = std::move(process),
                  done = std::move(done)](const Result<CommandResult>& result) mutable {
+    dismiss(id);
     if (!result) return std::move(done)(result.error());
     std::move(done)(std::shared_ptr<Process>(std::move(process)));
   });

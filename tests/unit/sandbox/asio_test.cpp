@@ -1,5 +1,10 @@
 #include "sandforge/asio.hpp"
 
+// gcc 12 takes the frame allocator of Asio's coroutines for a mismatched pair.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -8,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <thread>
 
 #include "fixture.hpp"
 
@@ -42,7 +48,7 @@ TEST_CASE("a coroutine awaits a sandbox on its own executor") {
   std::thread::id thread;
   asio::co_spawn(context, session(f.sandbox, output, refused, thread), asio::detached);
   context.run();
-  CHECK(output == "created:echo 'a b'\nstopped");
+  CHECK(output == "created:'a b'\nstopped");
   CHECK(refused == Status::invalid);
   CHECK(thread == std::this_thread::get_id());
 }

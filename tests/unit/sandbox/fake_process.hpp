@@ -22,6 +22,7 @@ class Process : public ProcessBackend, public std::enable_shared_from_this<Proce
         id_(std::move(id)),
         pid_(pid),
         lane_(std::move(lane)),
+        first_sink_(sink),
         sink_(std::move(sink)) {}
 
   const Command command;
@@ -75,7 +76,7 @@ class Process : public ProcessBackend, public std::enable_shared_from_this<Proce
   }
   // Events against the rules, after the end.
   void late_output(std::string data) {
-    on_lane([data = std::move(data), sink = sink_](Process&) {
+    on_lane([data = std::move(data), sink = first_sink_](Process&) {
       sink->on_data(Channel::out, std::as_bytes(std::span(data)));
     });
   }
@@ -227,6 +228,7 @@ class Process : public ProcessBackend, public std::enable_shared_from_this<Proce
   const ProcessId id_;
   const std::int64_t pid_;
   const Lane lane_;
+  const std::shared_ptr<ProcessSink> first_sink_;
   // On the lane.
   std::shared_ptr<ProcessSink> sink_;
   bool started_ = false;

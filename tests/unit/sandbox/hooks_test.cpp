@@ -34,7 +34,7 @@ TEST_CASE("the onStart hook runs once per start, with what was booted, before st
   CHECK_FALSE(seen[1].setup_unfinished);
 }
 
-TEST_CASE("an onStart hook that fails fails the start; the retry knows that set-up is unfinished") {
+TEST_CASE("an onStart hook that fails fails the start, the retry knows that set-up is unfinished") {
   SandboxConfig config;
   int runs = 0;
   std::vector<bool> unfinished;

@@ -172,7 +172,7 @@ TEST_CASE("callbacks of a wait see what comes during that wait") {
   CHECK_FALSE(get(other)->error.has_value());
 }
 
-TEST_CASE("a stop of a wait ends the process; after the wait it has no effect") {
+TEST_CASE("a stop of a wait ends the process, after the wait it has no effect") {
   Silent f;
   const auto process = f.spawn();
   std::stop_source stop;
