@@ -1,5 +1,5 @@
-// A host in one file: loads the plugins that are installed beside it, opens the provider `local`, and
-// runs a command in a sandbox.
+// A host in one file: loads the plugins that are installed beside it, opens the provider `local`,
+// and runs a command in a sandbox.
 #include <iostream>
 
 #include "sandforge/registry.hpp"

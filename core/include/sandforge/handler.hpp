@@ -26,9 +26,9 @@ class Handler : public boost::asio::any_completion_handler<void(Result<T>)> {
   Handler() = default;
   Handler(std::nullptr_t) noexcept {}
   template <class F>
-    requires(!std::derived_from<std::decay_t<F>, Base> &&
-             std::invocable<std::decay_t<F>, Result<T>>)
-  Handler(F&& callable) : Base(std::forward<F>(callable)) {}
+  requires(!std::derived_from<std::decay_t<F>, Base> && std::invocable<std::decay_t<F>, Result<T>>)
+      Handler(F&& callable)
+      : Base(std::forward<F>(callable)) {}
   Handler(Base&& other) noexcept : Base(static_cast<Base&&>(other)) {}
   Handler(Handler&& other) noexcept : Base(static_cast<Base&&>(other)) {}
   Handler& operator=(Handler&& other) noexcept {

@@ -68,7 +68,8 @@ class Logger {
   std::uint64_t lost() const noexcept { return lost_.load(); }
 
  private:
-  std::string line(LogLevel level, std::string_view message, std::span<const LogField> fields) const;
+  std::string line(LogLevel level, std::string_view message,
+                   std::span<const LogField> fields) const;
 
   const LogSink sink_;
   const Options options_;

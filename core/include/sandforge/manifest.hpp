@@ -42,8 +42,8 @@ struct Manifest {
   std::string license;
 };
 
-// Checks the text of a manifest. Every mistake is reported at once: reason "plugin.manifest_invalid",
-// details.mistakes is an array of {"pointer","message"}.
+// Checks the text of a manifest. Every mistake is reported at once: reason
+// "plugin.manifest_invalid", details.mistakes is an array of {"pointer","message"}.
 Result<Manifest> parse_manifest(std::string_view text);
 
 json::Value to_json(const Manifest& manifest);

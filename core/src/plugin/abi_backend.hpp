@@ -56,9 +56,8 @@ Result<std::shared_ptr<SandboxBackend>> create_sandbox(std::shared_ptr<ProviderC
 std::unique_ptr<ProcessesBackend> make_processes(std::shared_ptr<SandboxCore> core);
 
 // Starts a process: `start` calls the plugin with the events that were made for it.
-using ProcessStart = std::function<Result<void>(const sf_stream_events& io,
-                                                const sf_process_events& events,
-                                                sf_process** process)>;
+using ProcessStart = std::function<Result<void>(
+    const sf_stream_events& io, const sf_process_events& events, sf_process** process)>;
 Result<std::shared_ptr<ProcessBackend>> start_process(std::shared_ptr<SandboxCore> core,
                                                       const char* what, std::uint64_t window,
                                                       std::shared_ptr<ProcessSink> sink,

@@ -73,20 +73,17 @@ void deliver_text(Plugin& plugin, sf_text_completion done,
 void mask(Plugin& plugin, const Result<RepositoryAccess>& result) {
   if (!result.ok() || !result->authorization) return;
   const auto services = plugin.host.services();
-  if (services && services->logger)
-    services->logger->redactor().add(result->authorization->token);
+  if (services && services->logger) services->logger->redactor().add(result->authorization->token);
 }
 
 }  // namespace
 
 HostContext::HostContext(Plugin& plugin, std::shared_ptr<const SessionContext> context)
     : plugin_(plugin), context_(std::move(context)) {
-  static const sf_context_vtbl table = {sizeof(sf_context_vtbl),
-                                        &HostContext::retain,
-                                        &HostContext::release,
-                                        &HostContext::fields,
-                                        &HostContext::repository_access,
-                                        &HostContext::resolve_head};
+  static const sf_context_vtbl table = {
+      sizeof(sf_context_vtbl),         &HostContext::retain,
+      &HostContext::release,           &HostContext::fields,
+      &HostContext::repository_access, &HostContext::resolve_head};
   vtbl = &table;
   const SessionContext& c = *context_;
   fields_.struct_size = sizeof(fields_);
@@ -138,8 +135,7 @@ sf_status HostContext::repository_access(sf_context* self, sf_lane* lane, uint32
   auto& context = *static_cast<HostContext*>(self);
   try {
     auto access = context.access_at(index);
-    if (!access)
-      return refuse(err, Error(Status::not_found, "the session has no such repository"));
+    if (!access) return refuse(err, Error(Status::not_found, "the session has no such repository"));
     if (lane == nullptr || done.done == nullptr)
       return refuse(err, Error(Status::invalid, "repository_access needs a lane and a completion"));
     Plugin& plugin = context.plugin_;

@@ -25,7 +25,8 @@ void HostLane::post(sf_lane* self, void (*fn)(void*) noexcept, void* ctx) noexce
     lane->plugin_.faults.report(Fault::missing_value, "lane.post without a function");
     return;
   }
-  lane->lane_.post([plugin = &lane->plugin_, fn, ctx] { call_value(*plugin, "lane.post", fn, ctx); });
+  lane->lane_.post(
+      [plugin = &lane->plugin_, fn, ctx] { call_value(*plugin, "lane.post", fn, ctx); });
 }
 
 uint32_t HostLane::is_current(sf_lane* self) noexcept {

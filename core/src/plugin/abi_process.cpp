@@ -32,8 +32,8 @@ const char* missing_member(const sf_stream* stream) {
 // Looks up the process of a callback and fences what the callback does.
 template <class F>
 void with_process(void* ctx, bool last, const char* what, F&& f) noexcept {
-  const auto events = std::static_pointer_cast<ProcessEvents>(
-      object_of(ctx, &ProcessEvents::kKind, last, what));
+  const auto events =
+      std::static_pointer_cast<ProcessEvents>(object_of(ctx, &ProcessEvents::kKind, last, what));
   if (!events) return;
   try {
     f(*events);

@@ -39,8 +39,8 @@ Result<std::vector<ProcessInfo>> read_list(Plugin& plugin, const sf_process_info
   }
   out.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto* item = reinterpret_cast<const sf_process_info*>(
-        reinterpret_cast<const char*>(first) + i * stride);
+    const auto* item =
+        reinterpret_cast<const sf_process_info*>(reinterpret_cast<const char*>(first) + i * stride);
     if (!SF_HAS(item, exit)) {
       plugin.faults.report(Fault::missing_value, "an entry of a list of processes");
       return crashed(plugin, "an entry of a list of processes is incomplete");
@@ -73,14 +73,13 @@ class AbiProcesses final : public ProcessesBackend {
                                                  std::shared_ptr<ProcessSink> sink) override {
     if (auto good = need_lane(core_->lane, "processes.attach"); !good)
       return std::move(good).error();
-    return start_process(core_, "processes.attach", window, std::move(sink),
-                         [&](const sf_stream_events& io, const sf_process_events& events,
-                             sf_process** process) {
-                           return call_status(core_->plugin, "processes.attach",
-                                              core_->processes->attach, core_->raw,
-                                              to_str(id.str()), sf_cursor{from.out, from.err}, window, &io, &events,
-                                              process);
-                         });
+    return start_process(
+        core_, "processes.attach", window, std::move(sink),
+        [&](const sf_stream_events& io, const sf_process_events& events, sf_process** process) {
+          return call_status(core_->plugin, "processes.attach", core_->processes->attach,
+                             core_->raw, to_str(id.str()), sf_cursor{from.out, from.err}, window,
+                             &io, &events, process);
+        });
   }
 
   void signal(const ProcessId& id, int signal, bool tree, Handler<void> done) override {

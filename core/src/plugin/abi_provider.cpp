@@ -63,10 +63,10 @@ class AbiProvider final : public ProviderBackend {
   const Lane& lane() const noexcept override { return core_->lane; }
 
   void describe(Handler<Description> done) override {
-    Handler<Description> handler([core = core_, check = check_,
-                                  done = std::move(done)](Result<Description> result) mutable {
-      std::move(done)(finish(*core, check, std::move(result)));
-    });
+    Handler<Description> handler(
+        [core = core_, check = check_, done = std::move(done)](Result<Description> result) mutable {
+          std::move(done)(finish(*core, check, std::move(result)));
+        });
     if (auto good = need_lane(core_->lane, "describe"); !good) {
       core_->lane.post([handler = std::move(handler), error = good.error()]() mutable {
         std::move(handler)(std::move(error));
@@ -92,8 +92,9 @@ class AbiProvider final : public ProviderBackend {
     if (check) {
       if (auto good = check(result->settings_schema); !good) {
         Error error = std::move(good).error();
-        error.message = fmt::format("plugin {}: the settings schema of provider {} is not valid: {}",
-                                    core.plugin.name(), core.name, error.message);
+        error.message =
+            fmt::format("plugin {}: the settings schema of provider {} is not valid: {}",
+                        core.plugin.name(), core.name, error.message);
         error.reason = "plugin.schema_invalid";
         error.details.set("plugin", core.plugin.name());
         return error;

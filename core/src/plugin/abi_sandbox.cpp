@@ -183,12 +183,12 @@ class AbiSandbox final : public SandboxBackend {
                                                 std::shared_ptr<ProcessSink> sink) override {
     if (auto good = check_command(command); !good) return std::move(good).error();
     const CommandView raw(command);
-    return start_process(core_, "sandbox.spawn", command.window, std::move(sink),
-                         [&](const sf_stream_events& io, const sf_process_events& events,
-                             sf_process** process) {
-                           return call_lane("sandbox.spawn", core_->raw->vtbl->spawn, raw.get(),
-                                            &io, &events, process);
-                         });
+    return start_process(
+        core_, "sandbox.spawn", command.window, std::move(sink),
+        [&](const sf_stream_events& io, const sf_process_events& events, sf_process** process) {
+          return call_lane("sandbox.spawn", core_->raw->vtbl->spawn, raw.get(), &io, &events,
+                           process);
+        });
   }
 
   ProcessesBackend* processes() noexcept override { return processes_.get(); }
@@ -246,7 +246,10 @@ void find_extensions(SandboxCore& core) {
 }  // namespace
 
 SandboxCore::SandboxCore(std::shared_ptr<ProviderCore> p, Lane l)
-    : provider(std::move(p)), plugin(provider->plugin), lane(std::move(l)), lane_ref(plugin, lane) {}
+    : provider(std::move(p)),
+      plugin(provider->plugin),
+      lane(std::move(l)),
+      lane_ref(plugin, lane) {}
 
 SandboxCore::~SandboxCore() {
   if (raw == nullptr) return;

@@ -70,11 +70,10 @@ ProviderDefinition custom_provider(SandboxFactory create) {
 }
 
 ProviderDefinition none_provider() {
-  return in_code("none", "No sandbox",
-                 [](const CreateRequest&) -> Result<std::shared_ptr<SandboxBackend>> {
-                   return Error(Status::unsupported, "no sandbox provider is configured",
-                                "provider.none");
-                 });
+  return in_code(
+      "none", "No sandbox", [](const CreateRequest&) -> Result<std::shared_ptr<SandboxBackend>> {
+        return Error(Status::unsupported, "no sandbox provider is configured", "provider.none");
+      });
 }
 
 }  // namespace sandforge

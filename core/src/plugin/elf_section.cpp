@@ -57,9 +57,8 @@ bool inside(const ByteSource& file, std::uint64_t offset, std::uint64_t length) 
 Result<void> check_header(const Elf64_Ehdr& header) {
   const auto* ident = header.e_ident;
   if (ident[EI_DATA] != ELFDATA2LSB)
-    return fail("wrong_architecture",
-                fmt::format("is big-endian, this program is little-endian {}",
-                            machine_name(kMachine)));
+    return fail("wrong_architecture", fmt::format("is big-endian, this program is little-endian {}",
+                                                  machine_name(kMachine)));
   if (ident[EI_CLASS] != ELFCLASS64)
     return fail("wrong_architecture",
                 fmt::format("is 32-bit ({}), this program is 64-bit {}",
@@ -69,8 +68,8 @@ Result<void> check_header(const Elf64_Ehdr& header) {
                 fmt::format("is built for {}, this program for {}", machine_name(header.e_machine),
                             machine_name(kMachine)));
   if (header.e_type != ET_DYN)
-    return fail("not_elf", fmt::format("is an ELF file of type {}, not a shared library",
-                                       header.e_type));
+    return fail("not_elf",
+                fmt::format("is an ELF file of type {}, not a shared library", header.e_type));
   return {};
 }
 
@@ -93,8 +92,8 @@ Result<Sections> count_sections(const ByteSource& file, const Elf64_Ehdr& header
     if (sections.names == SHN_XINDEX) sections.names = first.sh_link;
   }
   if (sections.count > kMaxSections)
-    return fail("not_elf", fmt::format("has {} sections, at most {} are read", sections.count,
-                                       kMaxSections));
+    return fail("not_elf",
+                fmt::format("has {} sections, at most {} are read", sections.count, kMaxSections));
   return sections;
 }
 
@@ -103,9 +102,8 @@ Result<std::string> read_content(const ByteSource& file, const Elf64_Shdr& secti
   if (section.sh_type != SHT_PROGBITS || (section.sh_flags & SHF_COMPRESSED) != 0)
     return fail("manifest_invalid", fmt::format("section {} holds no plain bytes", name));
   if (section.sh_size > limit_bytes)
-    return fail("manifest_invalid",
-                fmt::format("section {} has {} bytes, at most {} are read", name, section.sh_size,
-                            limit_bytes));
+    return fail("manifest_invalid", fmt::format("section {} has {} bytes, at most {} are read",
+                                                name, section.sh_size, limit_bytes));
   if (!inside(file, section.sh_offset, section.sh_size))
     return fail("truncated", fmt::format("ends before its section {}", name));
   std::string text(static_cast<std::size_t>(section.sh_size), '\0');
@@ -123,8 +121,7 @@ Result<std::string> read_section(const ByteSource& file, std::string_view name,
   if (file.size() < magic.size())
     return fail("truncated", file.size() == 0 ? "is empty" : "is too short for any shared library");
   if (!file.read(0, magic)) return fail("truncated", "cannot be read");
-  if (std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0)
-    return fail("not_elf", "is no ELF file");
+  if (std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0) return fail("not_elf", "is no ELF file");
   if (!read_as(file, 0, header)) return fail("truncated", "ends within its ELF header");
   if (auto good = check_header(header); !good) return std::move(good).error();
 
@@ -145,7 +142,8 @@ Result<std::string> read_section(const ByteSource& file, std::string_view name,
   if (!inside(file, names_header.sh_offset, names_header.sh_size))
     return fail("truncated", "ends before its table of section names");
   std::string names(static_cast<std::size_t>(names_header.sh_size), '\0');
-  if (!file.read(names_header.sh_offset, std::as_writable_bytes(std::span(names.data(), names.size()))))
+  if (!file.read(names_header.sh_offset,
+                 std::as_writable_bytes(std::span(names.data(), names.size()))))
     return fail("truncated", "ends before its table of section names");
 
   for (const Elf64_Shdr& section : table) {

@@ -19,9 +19,9 @@ struct FileIdentity {
 };
 
 struct Inspection {
-  LoadAttempt attempt;  // stage found, or the reason against it
+  LoadAttempt attempt;         // stage found, or the reason against it
   std::filesystem::path path;  // canonical
-  UniqueFd file;  // open for reading; of a pinned one the sealed copy
+  UniqueFd file;               // open for reading; of a pinned one the sealed copy
   FileIdentity identity;
   std::string sha256;  // when pinned
   Manifest manifest;

@@ -59,13 +59,30 @@ std::string paragraph(const LoadAttempt& attempt) {
 }  // namespace
 
 std::string_view to_string(LoadStage stage) noexcept {
-  constexpr std::array<std::string_view, kLoadStages> names = {
-      "found",          "loaded",          "not_found",        "not_readable",
-      "not_regular",    "unsafe_permissions", "bad_pin",       "hash_mismatch",
-      "truncated",      "not_elf",         "wrong_architecture", "no_manifest",
-      "manifest_invalid", "abi_major",     "schema_invalid",   "duplicate_provider",
-      "changed",        "missing_dependency", "undefined_symbol", "load_failed",
-      "no_entry",       "missing_member",  "init_failed",      "too_many"};
+  constexpr std::array<std::string_view, kLoadStages> names = {"found",
+                                                               "loaded",
+                                                               "not_found",
+                                                               "not_readable",
+                                                               "not_regular",
+                                                               "unsafe_permissions",
+                                                               "bad_pin",
+                                                               "hash_mismatch",
+                                                               "truncated",
+                                                               "not_elf",
+                                                               "wrong_architecture",
+                                                               "no_manifest",
+                                                               "manifest_invalid",
+                                                               "abi_major",
+                                                               "schema_invalid",
+                                                               "duplicate_provider",
+                                                               "changed",
+                                                               "missing_dependency",
+                                                               "undefined_symbol",
+                                                               "load_failed",
+                                                               "no_entry",
+                                                               "missing_member",
+                                                               "init_failed",
+                                                               "too_many"};
   return names[static_cast<std::size_t>(stage)];
 }
 
@@ -107,11 +124,11 @@ std::size_t LoadReport::refused() const noexcept {
 }
 
 std::string LoadReport::to_text() const {
-  std::string out = fmt::format("plugins: {} usable, {} refused\n", attempts.size() - refused(),
-                                refused());
+  std::string out =
+      fmt::format("plugins: {} usable, {} refused\n", attempts.size() - refused(), refused());
   for (const SearchNote& note : notes)
-    out += fmt::format("looked in {} (from: {}): {}\n", note.path.string(), note.origin,
-                       note.message);
+    out +=
+        fmt::format("looked in {} (from: {}): {}\n", note.path.string(), note.origin, note.message);
   for (const LoadAttempt& attempt : attempts)
     out += "\n" + paragraph(attempt);
   return out;

@@ -67,7 +67,7 @@ Result<UniqueFd> copy_sealed(int file) {
 
 Result<std::string> sha256_of(int file) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                       &EVP_MD_CTX_free);
+                                                                        &EVP_MD_CTX_free);
   const Error failed(Status::internal, "SHA-256 is not available", "plugin.load_failed");
   if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) return failed;
   auto read = for_each_piece(file, [&](const unsigned char* data, std::size_t size) {
@@ -89,8 +89,8 @@ std::string normal_sha256(const std::string& text) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
   }
   const bool good = hex.size() == 64 && std::all_of(hex.begin(), hex.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+                      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                    });
   return good ? hex : std::string();
 }
 

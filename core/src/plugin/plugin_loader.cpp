@@ -185,7 +185,8 @@ bool initialise(LoadAttempt& attempt, Plugin& plugin, const sf_plugin* api) {
 std::vector<std::filesystem::path> libraries_of(const std::filesystem::path& folder,
                                                 std::error_code& ec) {
   std::vector<std::filesystem::path> out;
-  for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+  for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end;
+       it.increment(ec)) {
     if (it->path().extension() == ".so") out.push_back(it->path());
   }
   std::sort(out.begin(), out.end());

@@ -46,8 +46,7 @@ void* Tokens::add(std::shared_ptr<void> object, const void* kind) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(bits));
 }
 
-Tokens::Lookup Tokens::find(void* ctx, const void* kind, bool last,
-                            std::shared_ptr<void>& object) {
+Tokens::Lookup Tokens::find(void* ctx, const void* kind, bool last, std::shared_ptr<void>& object) {
   const std::lock_guard lock(mutex_);
   Slot* slot = slot_of(ctx);
   if (slot == nullptr) return Lookup::absent;

@@ -5,9 +5,7 @@ namespace {
 
 class SystemClock final : public Clock {
  public:
-  std::int64_t now_ns() const noexcept override {
-    return since_start<std::chrono::system_clock>();
-  }
+  std::int64_t now_ns() const noexcept override { return since_start<std::chrono::system_clock>(); }
   std::uint64_t monotonic_ns() const noexcept override {
     return static_cast<std::uint64_t>(since_start<std::chrono::steady_clock>());
   }

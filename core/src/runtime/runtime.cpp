@@ -47,10 +47,8 @@ class Timer final : public Pending, public std::enable_shared_from_this<Timer> {
 
   void start(std::chrono::milliseconds delay) {
     constexpr std::chrono::milliseconds longest = std::chrono::hours(24) * 365 * 100;
-    lane_.post([self = shared_from_this(),
-                delay = std::clamp(delay, std::chrono::milliseconds(0), longest)] {
-      self->arm(delay);
-    });
+    lane_.post([self = shared_from_this(), delay = std::clamp(delay, std::chrono::milliseconds(0),
+                                                              longest)] { self->arm(delay); });
   }
 
   void cancel() noexcept override {

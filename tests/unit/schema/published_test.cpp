@@ -107,9 +107,9 @@ TEST_CASE("The settings meta-schema and the check at load agree", "[published]")
       R"({"type":"string","title":1})",
       R"({"$ref":"#/properties/b"})",
       R"({"oneOf":[{"type":"string"}]})",
-};
-for (const char* field : bad)
-  agree(settings_with(field), false);
+  };
+  for (const char* field : bad)
+    agree(settings_with(field), false);
 }
 
 TEST_CASE("The manifests of this tree fit the published schema, and so do their options schemas",

@@ -103,8 +103,8 @@ struct Streams {
   // Adopts one end, keeps the other.
   int adopt(int descriptor, int other, std::uint64_t window) {
     others.push_back(other);
-    const auto result = services::adopt_descriptor(*bench.plugin, bench.runtime, lane, descriptor, window,
-                                                   consumer.events(), &stream);
+    const auto result = services::adopt_descriptor(*bench.plugin, bench.runtime, lane, descriptor,
+                                                   window, consumer.events(), &stream);
     REQUIRE(result.ok());
     return other;
   }

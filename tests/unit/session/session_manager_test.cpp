@@ -88,7 +88,7 @@ TEST_CASE("Ids of sessions") {
     CHECK(check_session_id(SessionId(good)).ok());
   CHECK(check_session_id(SessionId(std::string(256, 'x'))).ok());
   for (const auto& bad : {std::string(), std::string(257, 'x'), std::string("a\0b", 3),
-                                std::string("a\nb"), std::string("\x1b[1m"), std::string("\xff")}) {
+                          std::string("a\nb"), std::string("\x1b[1m"), std::string("\xff")}) {
     const auto checked = check_session_id(SessionId(bad));
     REQUIRE_FALSE(checked.ok());
     CHECK(checked.error().reason == "session.bad_id");

@@ -14,11 +14,12 @@ extern "C" {
  * A plugin cannot find these by itself: it may be mapped from a sealed copy of its file, so the
  * dynamic loader does not know where it was installed, and it must not read HOME or TMPDIR.
  */
-#define SF_PATH_PLUGIN 1u  /* the folder of the plugin's file: helper programs lie beside it */
-#define SF_PATH_DATA 2u    /* private to the plugin, kept */
-#define SF_PATH_CACHE 3u   /* private to the plugin, may be emptied between runs */
-#define SF_PATH_RUNTIME 4u /* for sockets: mode 0700, at most 60 bytes long, gone after a reboot \
-                            */
+#define SF_PATH_PLUGIN 1u /* the folder of the plugin's file: helper programs lie beside it */
+#define SF_PATH_DATA 2u   /* private to the plugin, kept */
+#define SF_PATH_CACHE 3u  /* private to the plugin, may be emptied between runs */
+#define SF_PATH_RUNTIME                                                    \
+  4u /* for sockets: mode 0700, at most 60 bytes long, gone after a reboot \
+      */
 
 typedef struct sf_paths_service { /* APPENDABLE */
   size_t struct_size;
