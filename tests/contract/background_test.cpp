@@ -24,7 +24,7 @@ void returns_and_leaves_child(LocalFixture& host, const std::string& background)
   CHECK(alive(child));
   sandbox->stop();
   CHECK(eventually([&] { return !alive(child); }));
-  CHECK(host.processes().empty());
+  CHECK(host.nothing_runs());
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST_CASE_METHOD(LocalFixture, "A03 a NUL or a bad name is refused before anythi
   CHECK_THROWS_AS(sandbox->execute_command(""), InvalidArgumentError);
 
   CHECK(sandbox->status() == SandboxStatus::pending);
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
   CHECK_FALSE(fs::exists(root()));
 }
 

@@ -149,7 +149,7 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled before it starts, nothing runs") {
   CHECK_FALSE(result.exit_code);
   CHECK_FALSE(result.command_may_have_started);
   CHECK(sandbox->status() == SandboxStatus::pending);
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
   CHECK_FALSE(fs::exists(folder()));
 }
 

@@ -48,7 +48,7 @@ TEST_CASE_METHOD(LocalFixture, "D09 a clone is an unstarted sibling with an iden
   CHECK_FALSE(clone->sandbox_id());
   CHECK(original->status() == SandboxStatus::pending);
   CHECK_FALSE(fs::exists(root()));
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
 
   CHECK(sh(*clone, "echo $A ${B-unset}").out == "clone unset\n");
   CHECK(sh(*clone, "sleep 30").outcome == Outcome::timed_out);
@@ -170,7 +170,7 @@ TEST_CASE_METHOD(LocalFixture, "D14 create alone touches nothing") {
   CHECK(sandbox->id() == "only-ids");
   CHECK_FALSE(nameless->id().empty());
   CHECK(open_sockets() == sockets);
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
   CHECK_FALSE(fs::exists(root()));
 }
 
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract") {
 
   sandbox->stop();
   CHECK(sandbox->info().machine.state == MachineState::stopped);
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
 }
 
 TEST_CASE_METHOD(LocalFixture, "D16 a sandbox has the name that it was given") {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -97,11 +98,12 @@ std::shared_ptr<Sandbox> LocalFixture::started(std::string id) {
 }
 
 bool LocalFixture::only_guests() const {
-  for (const pid_t pid : processes()) {
-    const std::string line = describe({pid});
-    if (line.find("sandforge-guest") == std::string::npos) return false;
-  }
-  return true;
+  return eventually([&] {
+    const auto all = processes();
+    return std::all_of(all.begin(), all.end(), [](pid_t pid) {
+      return !alive(pid) || describe({pid}).find("sandforge-guest") != std::string::npos;
+    });
+  });
 }
 
 void LocalFixture::check_nothing_left() {

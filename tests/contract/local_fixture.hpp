@@ -75,7 +75,11 @@ class LocalFixture {
 
   // Living processes of this fixture's sandboxes, guests included.
   std::vector<pid_t> processes() const { return processes_with(base().string()); }
-  // No process but guests.
+  // Nothing runs, not even a guest: one that has answered its last request needs a moment to end.
+  bool nothing_runs() const {
+    return eventually([&] { return processes().empty(); });
+  }
+  // Nothing runs but guests: who was killed needs a moment, too.
   bool only_guests() const;
 
  private:

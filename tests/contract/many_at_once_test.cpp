@@ -79,7 +79,7 @@ TEST_CASE_METHOD(LocalFixture, "D01 fifty commands at once start a stopped sandb
   const auto sandbox = make(config);
   sandbox->start();
   sandbox->stop();
-  CHECK(guests(*this) == 0);
+  CHECK(nothing_runs());
   auto all = at_once<CommandResult>(kMany, [&](int i, Handler<CommandResult> done) {
     sandbox->async_exec({"echo", std::to_string(i)}, {}, std::move(done));
   });

@@ -81,7 +81,7 @@ TEST_CASE_METHOD(LocalFixture, "D08 a second host runs a command in the first on
 
   second->destroy(SessionId("s"));
   CHECK(second->list().empty());
-  CHECK(processes().empty());
+  CHECK(nothing_runs());
 }
 
 TEST_CASE_METHOD(LocalFixture,

@@ -52,7 +52,24 @@ bool trusted(int socket) {
 Listener::~Listener() {
   if (!socket_) return;
   ::unlinkat(folder_.get(), name_.c_str(), 0);
+  instance_file().remove();
   if (made_folder_) ::rmdir(folder_path_.c_str());
+}
+
+InstanceFile Listener::instance_file() const {
+  return InstanceFile(folder_.get(), name_ + ".instance");
+}
+
+bool Listener::take_over(std::string& why) {
+  const InstanceFile file = instance_file();
+  const std::string left = file.left();
+  if (!left.empty() && !end_leftovers(left)) {
+    why = folder_path_ + ": the processes of a guest that was killed do not end";
+    return false;
+  }
+  if (file.write(supervisor_.instance())) return true;
+  why = folder_path_ + "/" + name_ + ".instance: " + std::strerror(errno);
+  return false;
 }
 
 bool Listener::open_folder(const std::string& path, std::string& why) {
@@ -83,6 +100,7 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
     why = folder_path_ + ": " + std::strerror(errno);
     return ListenResult::failed;
   }
+  if (!take_over(why)) return ListenResult::failed;
   struct sockaddr_un address;
   posix::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const bool made = socket && make_address(path, folder_.get(), name_, address);

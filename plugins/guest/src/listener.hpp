@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "leftovers.hpp"
 #include "loop.hpp"
 
 namespace sandforge::guest {
@@ -17,12 +18,15 @@ class Listener final : public Source {
   ~Listener() override;
 
   // The folder of `path` must be ours and closed to others; it is made when it is missing. A
-  // socket that nobody serves any more is replaced.
+  // socket that nobody serves any more is replaced, and what its guest left running is ended: who
+  // that was lies beside it, in NAME.instance.
   ListenResult start(const std::string& path, std::string& why);
   void on_ready(std::uint32_t events) override;
 
  private:
   bool open_folder(const std::string& path, std::string& why);
+  bool take_over(std::string& why);
+  InstanceFile instance_file() const;
 
   Supervisor& supervisor_;
   posix::Fd folder_;  // locked for as long as we serve

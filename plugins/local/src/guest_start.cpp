@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kGuestFolder = ".sandforge";
 constexpr const char* kSocket = "guest";
+constexpr const char* kInstance = "guest.instance";  // there as long as a guest has not ended
 constexpr int kConnectTries = 500;
 constexpr std::chrono::milliseconds kConnectPause{10};
 constexpr int kFolderTries = 100;
@@ -173,12 +174,16 @@ std::optional<Failure> open_folders(const SessionPlace& place, bool create,
 
 }  // namespace
 
-std::optional<Failure> connect_guest(const SessionPlace& place, bool start, GuestConnection& out) {
+std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted,
+                                     GuestConnection& out) {
   Descriptor folder;
-  if (auto failure = open_folders(place, start, folder, out.folder_created)) return failure;
+  if (auto failure = open_folders(place, wanted == Guest::running, folder, out.folder_created))
+    return failure;
   if (!folder) return std::nullopt;
   out.socket = connect_socket(folder);
-  if (out.socket || !start) return std::nullopt;
+  if (out.socket || wanted == Guest::if_running) return std::nullopt;
+  if (wanted == Guest::to_end && ::faccessat(folder.get(), kInstance, F_OK, 0) != 0)
+    return std::nullopt;
 
   // The guest itself makes sure that there is one: of two that start, one finds the folder taken.
   for (int tries = 0; tries < kConnectTries; ++tries) {

@@ -26,9 +26,16 @@ struct GuestConnection {
   bool guest_started = false;   // this call started the guest
 };
 
-// With start: makes the folders, connects to the guest, and starts it where none answers. Hosts
-// that do so at the same time get the same guest. Without: looks only.
-std::optional<Failure> connect_guest(const SessionPlace& place, bool start, GuestConnection& out);
+enum class Guest {
+  if_running,  // looks only
+  running,     // makes the folders, and starts the guest where none answers
+  // A guest that was killed is started once more, for it ends what the killed one left; else looks
+  // only.
+  to_end,
+};
+
+// Hosts that start a guest at the same time get the same one.
+std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted, GuestConnection& out);
 
 // Removes what the guest left, after its end. The session's folder stays.
 std::optional<Failure> remove_guest(const SessionPlace& place);

@@ -216,8 +216,9 @@ void LocalProcess::drop_handle() {
   unheld_ = true;
   if (!ended_) {
     grant(kUnheldGrant);
-  } else if (id_) {
-    // Its end was told and its output delivered: nobody will ask for it again.
+  } else if (id_ && !pipes_held_) {
+    // Its end was told and its output delivered: nobody will ask for it again. But where its
+    // background children still write, the guest must stay and read.
     link_->forget(*id_);
   }
   self_.reset();
@@ -271,6 +272,7 @@ void LocalProcess::on_exited(const guest::Exit& exit) {
 
 void LocalProcess::on_end(const guest::End& end) {
   dropped_ += end.dropped.out + end.dropped.err;
+  pipes_held_ = end.pipes_held;
   finish(nullptr);
 }
 

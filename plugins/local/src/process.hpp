@@ -81,7 +81,8 @@ class LocalProcess final : public ChannelListener,
   bool credit_queued_ = false;
   bool input_open_ = true;
   bool cancelled_ = false;
-  bool unheld_ = false;  // the host dropped its handle: nobody grants any more
+  bool pipes_held_ = false;  // at its end, by what it left in the background
+  bool unheld_ = false;      // the host dropped its handle: nobody grants any more
   bool ended_ = false;
 };
 

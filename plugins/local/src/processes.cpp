@@ -85,16 +85,15 @@ class ListListener final : public ChannelListener {
 };
 
 void list(SandboxObject& sandbox, sf_process_list_completion done) {
-  sandbox.with_link(
-      false, [done](const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
-        if (failure != nullptr)
-          return with_error(
-              *failure, [&](const sf_error* error) { done.done(done.ctx, error, nullptr, 0, 0); });
-        if (link == nullptr)
-          return done.done(done.ctx, nullptr, nullptr, 0, sizeof(sf_process_info));
-        link->request([](guest::GuestClient& client) { return client.list(); },
-                      std::make_shared<ListListener>(done));
-      });
+  sandbox.with_link(Guest::if_running, [done](const Failure* failure,
+                                              const std::shared_ptr<GuestLink>& link, LinkFacts) {
+    if (failure != nullptr)
+      return with_error(*failure,
+                        [&](const sf_error* error) { done.done(done.ctx, error, nullptr, 0, 0); });
+    if (link == nullptr) return done.done(done.ctx, nullptr, nullptr, 0, sizeof(sf_process_info));
+    link->request([](guest::GuestClient& client) { return client.list(); },
+                  std::make_shared<ListListener>(done));
+  });
 }
 
 // A request about one process whose answer is an end.
@@ -103,13 +102,13 @@ void about(SandboxObject& sandbox, sf_str id, sf_completion done,
            bool ended_is_gone) {
   const auto process = parse_id(id);
   const Failure unknown = unknown_process(id);
-  sandbox.with_link(
-      false, [=](const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
-        if (failure == nullptr && (link == nullptr || !process)) failure = &unknown;
-        if (failure != nullptr) return complete(done, failure);
-        link->request([&](guest::GuestClient& client) { return make(client, *process); },
-                      std::make_shared<CompletionListener>(done, ended_is_gone));
-      });
+  sandbox.with_link(Guest::if_running, [=](const Failure* failure,
+                                           const std::shared_ptr<GuestLink>& link, LinkFacts) {
+    if (failure == nullptr && (link == nullptr || !process)) failure = &unknown;
+    if (failure != nullptr) return complete(done, failure);
+    link->request([&](guest::GuestClient& client) { return make(client, *process); },
+                  std::make_shared<CompletionListener>(done, ended_is_gone));
+  });
 }
 
 sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t window,

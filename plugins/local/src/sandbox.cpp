@@ -70,7 +70,7 @@ sf_op* SandboxObject::after(std::uint64_t delay_ms, std::function<void()> work) 
   return op;
 }
 
-void SandboxObject::with_link(bool start, LinkFn then, int tries) {
+void SandboxObject::with_link(Guest wanted, LinkFn then, int tries) {
   if (link_ && link_->up()) {
     return post(lane_.get(), [link = link_, then = std::move(then)] { then(nullptr, link, {}); });
   }
@@ -80,15 +80,15 @@ void SandboxObject::with_link(bool start, LinkFn then, int tries) {
   };
   auto found = std::make_shared<Found>();
   // A guest that is about to end still takes connections, and drops them: the next look tells.
-  const auto answer = [self = shared_from_this(), start, tries, then](
+  const auto answer = [self = shared_from_this(), wanted, tries, then](
                           const Failure* failure, const std::shared_ptr<GuestLink>& link,
                           LinkFacts facts) {
     const bool dropped = failure != nullptr && failure->code == SF_TRANSPORT_LOST;
-    if (dropped && tries < kConnects) return self->with_link(start, then, tries + 1);
+    if (dropped && tries < kConnects) return self->with_link(wanted, then, tries + 1);
     then(failure, link, facts);
   };
-  run_blocking([place = place_, start,
-                found] { found->failure = connect_guest(place, start, found->connection); },
+  run_blocking([place = place_, wanted,
+                found] { found->failure = connect_guest(place, wanted, found->connection); },
                [self = shared_from_this(), found, answer](const Failure* refused) {
                  if (refused != nullptr) return answer(refused, nullptr, {});
                  if (found->failure) return answer(&*found->failure, nullptr, {});
@@ -138,9 +138,9 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   for (auto& [name, value] : base)
     env->entries.emplace_back(name, value);
 
-  with_link(true, [self = shared_from_this(), env, given, events](
-                      const Failure* failure, const std::shared_ptr<GuestLink>& link,
-                      LinkFacts facts) {
+  with_link(Guest::running, [self = shared_from_this(), env, given, events](
+                                const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                                LinkFacts facts) {
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
@@ -180,8 +180,9 @@ void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the
 // guest has ended: until then it might take the connection of a start that follows.
 void SandboxObject::end_guest(std::function<void(const Failure*)> done) {
-  with_link(false, [self = shared_from_this(), done = std::move(done)](
-                       const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+  with_link(Guest::to_end, [self = shared_from_this(), done = std::move(done)](
+                               const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                               LinkFacts) {
     if (failure != nullptr || link == nullptr) return done(failure);
     guest::StopAllRequest request;
     request.exit = true;
@@ -236,8 +237,9 @@ void SandboxObject::destroy(sf_completion done) {
 }
 
 void SandboxObject::info(sf_info_completion done) {
-  with_link(false, [self = shared_from_this(), done](
-                       const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+  with_link(Guest::if_running, [self = shared_from_this(), done](
+                                   const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                                   LinkFacts) {
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { done.done(done.ctx, error, nullptr); });

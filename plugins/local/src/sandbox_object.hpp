@@ -39,8 +39,8 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   void instructions(sf_text_completion done);
   sf_status spawn(const sf_command& command, const sf_stream_events& io,
                   const sf_process_events& events, sf_process** process, const sf_error_sink* err);
-  // The link that is up; else a connection to a guest that runs, started where asked for.
-  void with_link(bool start, LinkFn then) { with_link(start, std::move(then), 0); }
+  // The link that is up; else a connection to the guest.
+  void with_link(Guest wanted, LinkFn then) { with_link(wanted, std::move(then), 0); }
   void release() noexcept { self_.reset(); }
   const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
 
@@ -52,7 +52,7 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   static const sf_sandbox_vtbl kSandbox;
 
   void run_blocking(std::function<void()> work, std::function<void(const Failure*)> done);
-  void with_link(bool start, LinkFn then, int tries);
+  void with_link(Guest wanted, LinkFn then, int tries);
   void adopt(GuestConnection connection, LinkFn then);
   // Null where the host has no timer: then it never comes.
   sf_op* after(std::uint64_t delay_ms, std::function<void()> work);
