@@ -179,6 +179,7 @@ bool initialise(LoadAttempt& attempt, Plugin& plugin, const sf_plugin* api) {
                  "the message is the plugin's own");
   attempt.details = good.error().details;
   attempt.details.set("code", to_string(good.error().code));
+  if (!good.error().reason.empty()) attempt.details.set("reason", good.error().reason);
   return false;
 }
 

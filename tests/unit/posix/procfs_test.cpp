@@ -4,7 +4,9 @@
 #include <unistd.h>
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "sandforge/posix/spawn.hpp"
 #include "sandforge/posix/tree.hpp"
@@ -111,7 +113,10 @@ TEST_CASE("a process whose start time differs is not signalled") {
   ProcessStat stat;
   REQUIRE(proc.stat(child.pid, stat));
   std::string value;
-  CHECK(proc.environment(child.pid, "MARK", value));
+  // The child has the environment once its exec is through.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!proc.environment(child.pid, "MARK", value) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   CHECK(value == "yes");
   CHECK_FALSE(proc.environment(child.pid, "MAR", value));
   std::vector<pid_t> children;
