@@ -67,6 +67,8 @@ function(sandforge_unity target)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # It takes every file but the first for a header, where unnamed namespaces would be a mistake.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   get_target_property(all ${target} SOURCES)
   get_target_property(base ${target} SOURCE_DIR)
   list(SORT all)
