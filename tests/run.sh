@@ -82,7 +82,11 @@ stage_test() {
   [[ -z $label ]] || only=(-L "^$label\$")
   [[ ! -f $too_slow ]] || also="compile times (see the end of the build)"
   rm -f "$results"
-  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error \
+  # In CI a test that fails is run once more, so that a stall of a shared machine is no failure: what
+  # fails first is in the output above the totals all the same.
+  local again=()
+  [[ -z ${CI:-} ]] || again=(--repeat until-pass:2)
+  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${again[@]}" \
     --output-junit "$results" "${only[@]}" </dev/null || true
   [[ -f $results ]] || results=/dev/null
   awk -v "also=$also" -f tests/tools/summary.awk "$results"

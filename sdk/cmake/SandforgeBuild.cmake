@@ -59,7 +59,7 @@ set(SANDFORGE_PLUGIN_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/sandforge/plugins
 set(SANDFORGE_PROGRAM_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR})
 set(SANDFORGE_PLUGIN_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${SANDFORGE_PLUGIN_INSTALL_DIR})
 
-option(SANDFORGE_UNITY "Compile the files of a folder together, up to ten at a time" ON)
+option(SANDFORGE_UNITY "Compile the files of a folder together, up to five at a time" ON)
 
 # Files of one folder must not define the same name in an anonymous namespace.
 function(sandforge_unity target)
@@ -80,7 +80,7 @@ function(sandforge_unity target)
       set(last ${dir})
       set(count 0)
     endif()
-    math(EXPR batch "${count} / 10")
+    math(EXPR batch "${count} / 5")
     math(EXPR count "${count} + 1")
     file(RELATIVE_PATH name ${base} ${dir})
     string(MAKE_C_IDENTIFIER "${name}_${batch}" group)
