@@ -24,9 +24,11 @@ for family in "gcc g++" "clang-14 clang++-14"; do
   fi
 done
 
-# The headers below a folder, by the name that an #include gives them.
+# The headers below a folder, by the name that an #include gives them. Those in impl/ are parts of
+# the header that includes them.
 headers_of() {
-  [[ ! -d $tree/$1 ]] || (cd "$tree/$1" && find . -name '*.h' -o -name '*.hpp') | sed 's|^\./||' | sort
+  [[ ! -d $tree/$1 ]] || (cd "$tree/$1" && find . -name '*.h' -o -name '*.hpp') |
+    sed 's|^\./||' | grep -v /impl/ | sort
 }
 
 # One line per compilation: compiler, language, standard, header.
