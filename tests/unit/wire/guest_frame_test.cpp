@@ -59,7 +59,8 @@ TEST_CASE("a frame is incomplete until its last byte") {
   FrameView frame;
   for (std::size_t n = 0; n < bytes.size(); ++n)
     CHECK(parse_frame(std::string_view(bytes).substr(0, n), frame) == ParseResult::incomplete);
-  REQUIRE(parse_frame(bytes + "next", frame) == ParseResult::frame);
+  const std::string more = bytes + "next";
+  REQUIRE(parse_frame(more, frame) == ParseResult::frame);
   CHECK(frame.payload == "xxxxxxxxxx");
 }
 
