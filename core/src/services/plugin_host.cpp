@@ -62,13 +62,23 @@ PluginHost::PluginHost(plugin::Plugin& plugin) noexcept : plugin_(plugin) {
 
 void PluginHost::attach(std::shared_ptr<const HostServices> services) {
   plugin_.faults.set_logger(services ? services->logger : nullptr);
-  const std::lock_guard lock(mutex_);
-  services_ = std::move(services);
+  if (services == this->services()) return;
+  replace(std::move(services));
 }
 
 void PluginHost::detach(const std::shared_ptr<const HostServices>& services) {
+  if (services == this->services()) replace(nullptr);
+}
+
+void PluginHost::replace(std::shared_ptr<const HostServices> services) {
   const std::lock_guard lock(mutex_);
-  if (services_ == services) services_ = nullptr;
+  services_ = std::move(services);
+  runtime_ = services_ && services_->runtime != nullptr ? services_->runtime->handle() : nullptr;
+}
+
+std::shared_ptr<Runtime> PluginHost::runtime() const {
+  const std::lock_guard lock(mutex_);
+  return runtime_ && !runtime_->ended() ? runtime_ : nullptr;
 }
 
 std::shared_ptr<const HostServices> PluginHost::services() const {

@@ -11,6 +11,7 @@
 
 #include "sandforge/abi.h"
 #include "sandforge/host_services.hpp"
+#include "sandforge/runtime.hpp"
 
 namespace sandforge::plugin {
 class Plugin;
@@ -32,6 +33,8 @@ class PluginHost : public sf_host {
 
   plugin::Plugin& plugin() const noexcept { return plugin_; }
   std::shared_ptr<const HostServices> services() const;
+  // That of the services; null when there is none, or it has ended.
+  std::shared_ptr<Runtime> runtime() const;
   // Reports a use that the manifest does not allow.
   bool manifest_names(const std::vector<std::string>& list, std::string_view name) const noexcept;
 
@@ -43,10 +46,12 @@ class PluginHost : public sf_host {
 
  private:
   static const void* service(sf_host* self, sf_str id) noexcept;
+  void replace(std::shared_ptr<const HostServices> services);
 
   plugin::Plugin& plugin_;
   mutable std::mutex mutex_;
   std::shared_ptr<const HostServices> services_;
+  std::shared_ptr<Runtime> runtime_;  // a handle: the services may outlive the Runtime itself
   // Every path that was given out; never shrinks, as plugins keep pointers into it.
   std::set<std::string> folders_;
 };
