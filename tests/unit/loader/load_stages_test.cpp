@@ -126,10 +126,14 @@ TEST_CASE("load stages: a file that may not be read") {
   CHECK(attempt(file).stage == LoadStage::not_readable);
 }
 
-TEST_CASE("load stages: an exception of init is its failure") {
+TEST_CASE("load stages: an exception of the entry or of init is its failure") {
   const auto result = attempt(fixture("init_throws"));
   CHECK(result.stage == LoadStage::init_failed);
-  CHECK_THAT(result.message, Catch::Contains("boom"));
+  CHECK_THAT(result.message, Catch::Contains("boom in init"));
+  const auto entry = attempt(fixture("entry_throws"));
+  CHECK(entry.stage == LoadStage::init_failed);
+  CHECK(entry.message == "its entry let an exception out: boom in entry");
+  CHECK(entry.hint == "ask the author of the plugin for a corrected build");
 }
 
 TEST_CASE("load stages: all bad plugins at once, and the two good ones work") {
