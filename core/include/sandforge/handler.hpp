@@ -42,17 +42,27 @@ class Handler : public boost::asio::any_completion_handler<void(Result<T>)> {
 };
 
 // Blocking form of an asynchronous function: starts it with a handler, waits, and throws its error.
-// Never on a thread of the Runtime.
+// Never on a thread of the Runtime. When the Runtime ends first, and the handler with it, the error
+// is Status::unavailable, reason "runtime.ended".
 //
 //   auto info = await_result<SandboxInfo>([&](auto handler) {
 //     sandbox.async_info(std::move(handler));
 //   });
 template <class T, class Start>
 T await_result(Start&& start) {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  auto future = promise->get_future();
-  start(Handler<T>([promise](Result<T> result) { promise->set_value(std::move(result)); }));
-  return future.get().value();
+  std::promise<Result<T>> promise;
+  auto future = promise.get_future();
+  start(Handler<T>([promise = std::move(promise)](Result<T> result) mutable {
+    promise.set_value(std::move(result));
+  }));
+  Result<T> result = [&]() -> Result<T> {
+    try {
+      return future.get();
+    } catch (const std::future_error&) {
+      return Error(Status::unavailable, "the runtime has ended", "runtime.ended");
+    }
+  }();
+  return std::move(result).value();
 }
 
 }  // namespace sandforge

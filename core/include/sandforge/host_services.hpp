@@ -41,8 +41,8 @@ struct PluginFolders {
 };
 
 struct HostServices {
-  // Must outlive every registry, provider and sandbox that was made with it. Null: no executor,
-  // process, secrets and state services.
+  // Must outlive every registry that was made with it. What plugins ask of the services after its
+  // end is refused as unavailable. Null: no executor, process, secrets and state services.
   Runtime* runtime = nullptr;
   std::shared_ptr<Logger> logger;  // null: records go nowhere
   std::shared_ptr<const Clock> clock = system_clock();
@@ -51,7 +51,8 @@ struct HostServices {
   std::shared_ptr<SecretSource> secrets;
   std::shared_ptr<StateStore> state;
   PluginFolders folders;
-  // sandforge-guest, through which the `process` service runs commands. Empty: no such service.
+  // sandforge-guest, through which the `process` service runs commands; one of each plugin that
+  // uses it runs, from the first command until the Runtime ends. Empty: no such service.
   std::filesystem::path guest_program;
 
   static std::optional<std::string> environment_variable(const std::string& name);

@@ -103,6 +103,8 @@ class PluginSearchPath {
   void add_list(std::string_view list, const std::string& origin);
   // lib/sandforge/plugins beside the folder of the running program.
   void add_install_folder();
+  // That folder, whether it exists or not; empty when the program's own place cannot be told.
+  static std::filesystem::path install_folder();
 
   const std::vector<Entry>& entries() const noexcept { return entries_; }
 

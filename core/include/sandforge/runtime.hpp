@@ -18,6 +18,8 @@ namespace sandforge {
 
 namespace detail {
 
+class Context;  // what the threads of a Runtime run
+
 // A move-only piece of work.
 struct Task {
   virtual ~Task() = default;
@@ -34,7 +36,8 @@ struct TaskOf final : Task {
 }  // namespace detail
 
 // A serial queue. Copies are the same queue. Work runs on the Runtime's threads, one piece at a
-// time, in order, never inside post. Thread rule: every function from any thread.
+// time, in order, never inside post. A lane may outlive its Runtime: what is posted then does not
+// run, it is dropped. Thread rule: every function from any thread.
 class Lane {
  public:
   Lane() = default;
@@ -89,10 +92,15 @@ class Runtime {
 
   explicit Runtime(Options options = Options());
   // Cancels what is tracked, lets posted work run to its end within the limit, joins the threads.
-  // Nothing may be posted afterwards. Not on a thread of this Runtime.
+  // What is left or comes later on a lane is dropped. Not on a thread of this Runtime.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+
+  // For those that may outlive this object: the same Runtime, without being what ends it. Once it
+  // has ended nothing that is asked of it takes place. [any]
+  std::shared_ptr<Runtime> handle();
+  bool ended() const noexcept;  // [any]
 
   Lane make_lane();
   boost::asio::any_io_executor io_executor();
@@ -111,7 +119,9 @@ class Runtime {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  explicit Runtime(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+  bool owner_ = false;
 };
 
 }  // namespace sandforge

@@ -194,6 +194,8 @@ Result<std::shared_ptr<ProcessBackend>> start_process(std::shared_ptr<SandboxCor
   }
   if (missing != nullptr) {
     plugin.faults.report(Fault::missing_value, fmt::format("{}: process: {}", what, missing));
+    if (process != nullptr && process->vtbl != nullptr && SF_HAS_FN(process->vtbl, release))
+      call_value(plugin, "process.release", process->vtbl->release, process);
     Error error = refuse_start(
         crashed(plugin, fmt::format("the process lacks {}", missing), "missing_member"));
     error.may_have_started = true;

@@ -157,11 +157,14 @@ const sf_plugin* map(LoadAttempt& attempt, Inspection& file) {
     return nullptr;
   }
   const sf_plugin* api = nullptr;
+  // Its own type says noexcept, and the compiler would leave out the handler.
+  const sf_plugin* (*const entry)() = library.entry;
   try {
-    api = library.entry();
+    api = entry();
   } catch (...) {
     plugin::refuse(attempt, LoadStage::init_failed,
-                   "its entry let an exception out: " + plugin::describe_exception(), "");
+                   "its entry let an exception out: " + plugin::describe_exception(),
+                   "ask the author of the plugin for a corrected build");
     return nullptr;
   }
   return check_table(attempt, api) ? api : nullptr;

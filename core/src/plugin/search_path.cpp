@@ -25,12 +25,17 @@ void PluginSearchPath::add_list(std::string_view list, const std::string& origin
   }
 }
 
-void PluginSearchPath::add_install_folder() {
+std::filesystem::path PluginSearchPath::install_folder() {
   std::error_code ec;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ec);
-  if (ec) return;
+  if (ec) return {};
+  return program.parent_path().parent_path() / SANDFORGE_PLUGIN_DIR;
+}
+
+void PluginSearchPath::add_install_folder() {
   Entry entry;
-  entry.path = program.parent_path().parent_path() / SANDFORGE_PLUGIN_DIR;
+  entry.path = install_folder();
+  if (entry.path.empty()) return;
   entry.origin = "install folder";
   entry.optional = true;
   entries_.push_back(std::move(entry));

@@ -52,23 +52,30 @@ void BlockingJob::finish(Result<void> result) {
   });
 }
 
-BlockingPool::~BlockingPool() {
+void BlockingPool::close() {
   std::deque<std::shared_ptr<BlockingJob>> left;
+  std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
     left.swap(queue_);
+    threads.swap(threads_);
   }
   wake_.notify_all();
   for (const auto& job : left)
     job->cancel();
-  for (auto& thread : threads_)
+  for (auto& thread : threads)
     thread.join();
 }
 
 void BlockingPool::post(std::shared_ptr<BlockingJob> job) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (closing_) {
+      lock.unlock();
+      job->cancel();
+      return;
+    }
     queue_.push_back(std::move(job));
     if (idle_ < queue_.size() && threads_.size() < limit_) {
       const BlockSignals blocked;

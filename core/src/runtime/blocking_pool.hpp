@@ -35,7 +35,9 @@ class BlockingJob final : public Pending, public std::enable_shared_from_this<Bl
 class BlockingPool {
  public:
   explicit BlockingPool(std::size_t limit) : limit_(limit) {}
-  ~BlockingPool();  // queued work is cancelled, running work is waited for
+  ~BlockingPool() { close(); }
+  // Queued work is cancelled, running work is waited for, what comes later is cancelled at once.
+  void close();
 
   void post(std::shared_ptr<BlockingJob> job);
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -19,15 +20,53 @@ namespace sandforge {
 
 namespace asio = boost::asio;
 
+// The queue of the threads. Lanes share it, so that a lane may outlive the Runtime: from then on
+// what is posted is dropped.
+class detail::Context : public asio::io_context {
+ public:
+  using io_context::io_context;
+
+  template <class Strand>
+  void post(const Strand& to, std::unique_ptr<Task> task) {
+    {
+      const std::shared_lock open(gate_);
+      if (!closed_) {
+        asio::post(to, [task = std::move(task)] { task->run(); });
+        return;
+      }
+    }
+    task.reset();  // not under the gate: what it holds may post, too
+  }
+
+  bool closed() const {
+    const std::shared_lock open(gate_);
+    return closed_;
+  }
+
+  // Drops what is queued and what comes. The threads have ended.
+  void close() {
+    {
+      const std::unique_lock lock(gate_);
+      closed_ = true;
+    }
+    shutdown();
+  }
+
+ private:
+  mutable std::shared_mutex gate_;
+  bool closed_ = false;
+};
+
 struct Lane::State {
-  explicit State(asio::io_context& context)
-      : strand(asio::make_strand(context)), executor(strand) {}
+  explicit State(std::shared_ptr<detail::Context> c)
+      : context(std::move(c)), strand(asio::make_strand(*context)), executor(strand) {}
+  const std::shared_ptr<detail::Context> context;
   asio::strand<asio::io_context::executor_type> strand;
   asio::any_io_executor executor;
 };
 
 void Lane::post_task(std::unique_ptr<detail::Task> task) const {
-  asio::post(state_->strand, [task = std::move(task)] { task->run(); });
+  state_->context->post(state_->strand, std::move(task));
 }
 
 bool Lane::is_current() const noexcept {
@@ -113,9 +152,10 @@ class Tracked {
 struct Runtime::Impl {
   explicit Impl(Options o)
       : options(std::move(o)),
-        context(static_cast<int>(std::max<std::size_t>(1, options.io_threads))),
-        guard(asio::make_work_guard(context)),
-        pool(std::make_unique<BlockingPool>(std::max<std::size_t>(1, options.blocking_threads))) {
+        context(std::make_shared<detail::Context>(
+            static_cast<int>(std::max<std::size_t>(1, options.io_threads)))),
+        guard(asio::make_work_guard(*context)),
+        pool(std::max<std::size_t>(1, options.blocking_threads)) {
     const BlockSignals blocked;
     const std::size_t count = std::max<std::size_t>(1, options.io_threads);
     running = count;
@@ -123,24 +163,25 @@ struct Runtime::Impl {
       threads.emplace_back([this] { run(); });
   }
 
-  ~Impl() {
+  void end() {
     tracked.cancel();
-    pool.reset();  // what its jobs post still runs
+    pool.close();  // what its jobs post still runs
     tracked.cancel();
     guard.reset();
     {
       std::unique_lock lock(mutex);
       if (!ended.wait_for(lock, options.shutdown_limit, [this] { return running == 0; }))
-        context.stop();
+        context->stop();
     }
     for (auto& thread : threads)
       thread.join();
+    context->close();
   }
 
   void run() {
     for (;;) {
       try {
-        context.run();
+        context->run();
         break;
       } catch (...) {
         if (!options.on_exception) std::terminate();
@@ -154,24 +195,36 @@ struct Runtime::Impl {
 
   Options options;
   Tracked tracked;
-  asio::io_context context;
+  const std::shared_ptr<detail::Context> context;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
-  std::unique_ptr<BlockingPool> pool;
+  BlockingPool pool;
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = 0;
   std::vector<std::thread> threads;
 };
 
-Runtime::Runtime(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
-Runtime::~Runtime() = default;
+Runtime::Runtime(Options options)
+    : impl_(std::make_shared<Impl>(std::move(options))), owner_(true) {}
+
+Runtime::~Runtime() {
+  if (owner_) impl_->end();
+}
+
+std::shared_ptr<Runtime> Runtime::handle() {
+  return std::shared_ptr<Runtime>(new Runtime(impl_));
+}
+
+bool Runtime::ended() const noexcept {
+  return impl_->context->closed();
+}
 
 Lane Runtime::make_lane() {
   return Lane(std::make_shared<const Lane::State>(impl_->context));
 }
 
 asio::any_io_executor Runtime::io_executor() {
-  return impl_->context.get_executor();
+  return impl_->context->get_executor();
 }
 
 std::shared_ptr<Pending> Runtime::timer(Lane lane, std::chrono::milliseconds delay,
@@ -185,7 +238,7 @@ std::shared_ptr<Pending> Runtime::timer(Lane lane, std::chrono::milliseconds del
 std::shared_ptr<Pending> Runtime::post_blocking(Lane lane, std::function<void()> work,
                                                 Handler<void> done) {
   auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
-  impl_->pool->post(job);
+  impl_->pool.post(job);
   return job;
 }
 

@@ -1,7 +1,6 @@
 // Handlers that are given to code of others: hooks, context functions, other lanes.
 #pragma once
 
-#include <boost/asio/post.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +15,7 @@ namespace sandforge::sandbox {
 // Runs move-only work on the lane, later. [any]
 template <class Work>
 void post(const Lane& lane, Work work) {
-  boost::asio::post(lane.executor(), std::move(work));
+  lane.post(std::move(work));
 }
 
 // A handler that may be called from any thread, also inline, and whose answer arrives on the lane.

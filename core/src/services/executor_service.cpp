@@ -63,10 +63,10 @@ template <class F>
 sf_status with_runtime(sf_host* self, const sf_error_sink* err, F&& f) noexcept {
   try {
     PluginHost& host = PluginHost::of(self);
-    const auto services = host.services();
-    if (!services || services->runtime == nullptr)
+    const auto runtime = host.runtime();
+    if (!runtime)
       return refuse(err, Error(Status::unavailable, "the host has closed this service"));
-    const Result<void> result = f(*services->runtime, host.plugin());
+    const Result<void> result = f(*runtime, host.plugin());
     return result.ok() ? SF_OK : refuse(err, result.error());
   } catch (...) {
     return refuse(err, Error(Status::internal, plugin::describe_exception()));

@@ -14,6 +14,7 @@
 #include "sandforge/ext/host_process.h"
 #include "sandforge/ext/host_secrets.h"
 #include "sandforge/ext/host_state.h"
+#include "services/guest_helper.hpp"
 
 namespace sandforge::services {
 namespace {
@@ -60,15 +61,41 @@ PluginHost::PluginHost(plugin::Plugin& plugin) noexcept : plugin_(plugin) {
   vtbl = &table;
 }
 
+PluginHost::~PluginHost() = default;
+
 void PluginHost::attach(std::shared_ptr<const HostServices> services) {
   plugin_.faults.set_logger(services ? services->logger : nullptr);
-  const std::lock_guard lock(mutex_);
-  services_ = std::move(services);
+  if (services == this->services()) return;
+  replace(std::move(services));
 }
 
 void PluginHost::detach(const std::shared_ptr<const HostServices>& services) {
+  if (services == this->services()) replace(nullptr);
+}
+
+// What the plugin started with the former ones goes on.
+void PluginHost::replace(std::shared_ptr<const HostServices> services) {
+  std::shared_ptr<GuestHelper> former;
+  {
+    const std::lock_guard lock(mutex_);
+    services_ = std::move(services);
+    runtime_ = services_ && services_->runtime != nullptr ? services_->runtime->handle() : nullptr;
+    former = std::exchange(helper_, nullptr);
+  }
+  if (former) former->retire();
+}
+
+std::shared_ptr<Runtime> PluginHost::runtime() const {
   const std::lock_guard lock(mutex_);
-  if (services_ == services) services_ = nullptr;
+  return runtime_ && !runtime_->ended() ? runtime_ : nullptr;
+}
+
+std::shared_ptr<GuestHelper> PluginHost::guest_helper() {
+  const std::lock_guard lock(mutex_);
+  if (!runtime_ || runtime_->ended() || services_->guest_program.empty()) return nullptr;
+  if (!helper_ || !helper_->usable())
+    helper_ = GuestHelper::make(runtime_, services_->guest_program);
+  return helper_;
 }
 
 std::shared_ptr<const HostServices> PluginHost::services() const {

@@ -11,6 +11,7 @@
 
 #include "sandforge/abi.h"
 #include "sandforge/host_services.hpp"
+#include "sandforge/runtime.hpp"
 
 namespace sandforge::plugin {
 class Plugin;
@@ -18,11 +19,14 @@ class Plugin;
 
 namespace sandforge::services {
 
+class GuestHelper;
+
 // Lives as long as the process. What stands behind it is attached by the registry that opens the
 // plugin, and detached when that goes: services then answer SF_UNAVAILABLE.
 class PluginHost : public sf_host {
  public:
   explicit PluginHost(plugin::Plugin& plugin) noexcept;
+  ~PluginHost();
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 
@@ -32,6 +36,11 @@ class PluginHost : public sf_host {
 
   plugin::Plugin& plugin() const noexcept { return plugin_; }
   std::shared_ptr<const HostServices> services() const;
+  // That of the services; null when there is none, or it has ended.
+  std::shared_ptr<Runtime> runtime() const;
+  // Through which the plugin's commands run; made when it is first asked for, and anew after it was
+  // lost. Null when there is no runtime or no program for it.
+  std::shared_ptr<GuestHelper> guest_helper();
   // Reports a use that the manifest does not allow.
   bool manifest_names(const std::vector<std::string>& list, std::string_view name) const noexcept;
 
@@ -43,10 +52,13 @@ class PluginHost : public sf_host {
 
  private:
   static const void* service(sf_host* self, sf_str id) noexcept;
+  void replace(std::shared_ptr<const HostServices> services);
 
   plugin::Plugin& plugin_;
   mutable std::mutex mutex_;
   std::shared_ptr<const HostServices> services_;
+  std::shared_ptr<Runtime> runtime_;  // a handle: the services may outlive the Runtime itself
+  std::shared_ptr<GuestHelper> helper_;
   // Every path that was given out; never shrinks, as plugins keep pointers into it.
   std::set<std::string> folders_;
 };

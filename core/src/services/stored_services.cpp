@@ -51,7 +51,8 @@ sf_status state_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
   try {
     Plugin& plugin = PluginHost::of(self).plugin();
     const auto services = PluginHost::of(self).services();
-    if (!services || !services->state) return refuse(err, unavailable());
+    if (!services || !services->state || !PluginHost::of(self).runtime())
+      return refuse(err, unavailable());
     if (lane == nullptr || done.done == nullptr)
       return refuse(err, Error(Status::invalid, "state.get needs a lane and a completion"));
     if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
@@ -79,7 +80,8 @@ sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
   try {
     Plugin& plugin = PluginHost::of(self).plugin();
     const auto services = PluginHost::of(self).services();
-    if (!services || !services->state) return refuse(err, unavailable());
+    if (!services || !services->state || !PluginHost::of(self).runtime())
+      return refuse(err, unavailable());
     if (lane == nullptr || done.done == nullptr)
       return refuse(err, Error(Status::invalid, "state.set needs a lane and a completion"));
     if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
@@ -124,7 +126,8 @@ sf_status secrets_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str na
   try {
     Plugin& plugin = PluginHost::of(self).plugin();
     const auto services = PluginHost::of(self).services();
-    if (!services || !services->secrets) return refuse(err, unavailable());
+    if (!services || !services->secrets || !PluginHost::of(self).runtime())
+      return refuse(err, unavailable());
     if (lane == nullptr || done.done == nullptr)
       return refuse(err, Error(Status::invalid, "secrets.get needs a lane and a completion"));
     start_host_call<Text>(

@@ -53,7 +53,8 @@ class Events final : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    if (builder_ != nullptr) builder_->scalar({position(mark), offset(mark)}, tag, anchor, value);
+    if (builder_ == nullptr) return;
+    builder_->scalar({position(mark), offset(mark)}, tag, anchor, yd::with_whole_escapes(value));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {

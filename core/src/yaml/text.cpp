@@ -44,7 +44,27 @@ const char* reason_against(std::string_view text, std::size_t i) {
   return byte < ' ' || byte == 0x7F ? "a control character is not allowed" : nullptr;
 }
 
+// By its first byte; 0 for a byte that begins none.
+std::size_t sequence_length(unsigned char first) noexcept {
+  if (first < 0x80) return 1;
+  if (first < 0xC0) return 0;
+  if (first < 0xE0) return 2;
+  return first < 0xF0 ? 3 : 4;
+}
+
 }  // namespace
+
+std::string with_whole_escapes(const std::string& scalar) {
+  if (is_valid_utf8(scalar)) return scalar;
+  std::string out;
+  for (std::size_t i = 0; i < scalar.size();) {
+    const std::size_t length = sequence_length(static_cast<unsigned char>(scalar[i]));
+    if (length == 0) out += '\xC2';
+    out.append(scalar, i, std::max<std::size_t>(length, 1));
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
 
 std::string_view without_byte_order_mark(std::string_view text) noexcept {
   constexpr std::string_view mark = "\xEF\xBB\xBF";

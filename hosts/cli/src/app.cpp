@@ -74,6 +74,8 @@ ProviderRegistry& App::registry() {
   services->folders.data = places_.state / "plugins";
   services->folders.cache = places_.cache / "plugins";
   services->folders.runtime = places_.runtime;
+  if (const auto folder = PluginSearchPath::install_folder(); !folder.empty())
+    services->guest_program = folder / "sandforge-guest";
   ProviderRegistry::Options options;
   options.services = services;
   registry_ = std::make_unique<ProviderRegistry>(*runtime_, options);

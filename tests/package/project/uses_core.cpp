@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <sandforge/manifest.hpp>
+#include <sandforge/plugin_loader.hpp>
 #include <sandforge/schema.hpp>
 
 int main(int argc, char** argv) {
@@ -31,5 +32,15 @@ int main(int argc, char** argv) {
   const bool good = compiled.schema->accepts(sandforge::json::Value(options));
   options.set("endpiont", 1);
   const bool bad = compiled.schema->accepts(sandforge::json::Value(options));
+
+  // The loader pulls in all that stands behind the services for plugins.
+  sandforge::PluginSearchPath path;
+  path.add(argv[1], "the command line");
+  sandforge::PluginLoader loader((sandforge::PluginLoader::Options()));
+  const auto scan = loader.scan(path);
+  if (scan.files.size() != 1 || loader.load(scan.files[0]).plugin == nullptr) {
+    std::cerr << scan.report.to_text();
+    return 1;
+  }
   return good && !bad && provider.name == "outside" ? 0 : 1;
 }

@@ -245,7 +245,8 @@ struct FakeProvider : sf_provider {
 // Host and plugin of one test. After `close` everything must have been released.
 class Bench {
  public:
-  Bench() {
+  // `more`: services that the manifest names besides the usual ones.
+  explicit Bench(const std::vector<std::string>& more = {}) {
     services = std::make_shared<HostServices>();
     services->runtime = &runtime;
     services->logger = std::make_shared<Logger>([this](std::string_view line) {
@@ -258,6 +259,7 @@ class Bench {
     manifest.abi_major = 1;
     manifest.env = {"FAKE_TOKEN"};
     manifest.services = {"log", "env", "clock", "executor", "paths", "state", "secrets"};
+    manifest.services.insert(manifest.services.end(), more.begin(), more.end());
     auto place = plugin::Plugin::reserve(std::move(manifest), "/nowhere/fake.so");
     plugin = place.value();
     plugin->api = api();

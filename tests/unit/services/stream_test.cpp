@@ -355,6 +355,7 @@ TEST_CASE("stream: ends with the runtime") {
   runtime = nullptr;
   CHECK(consumer.done_);
   CHECK(consumer.code == SF_CANCELLED);
+  stream->vtbl->release(stream);
   ::close(ends[1]);
 }
 

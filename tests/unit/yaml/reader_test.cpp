@@ -247,6 +247,16 @@ TEST_CASE("Bytes that no configuration needs are refused", "[yaml]") {
   });
 }
 
+TEST_CASE("Escapes give whole characters", "[yaml]") {
+  check_rows({
+      {R"(a: "\N")", "{\"a\":\"\xC2\x85\"}"},
+      {R"(a: "x\_\Ny")", "{\"a\":\"x\xC2\xA0\xC2\x85y\"}"},
+      {"a: \"\xC3\xA9\\_\xE2\x82\xAC\\N\xF0\x9F\x98\x80\"",
+       "{\"a\":\"\xC3\xA9\xC2\xA0\xE2\x82\xAC\xC2\x85\xF0\x9F\x98\x80\"}"},
+      {R"("\N": "\x85\xa0\L\P")", "{\"\xC2\x85\":\"\xC2\x85\xC2\xA0\xE2\x80\xA8\xE2\x80\xA9\"}"},
+  });
+}
+
 TEST_CASE("Hostile shapes end within a bound", "[yaml]") {
   check_refused(repeat("[", 100000), "nests too deep");
   check_refused(repeat("- ", 100000), "nests too deep");
