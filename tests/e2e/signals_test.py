@@ -1,7 +1,6 @@
 """Interrupts, broken pipes and slow readers: the command's whole tree ends, and nothing is lost."""
 
 import os
-import select
 import signal
 import subprocess
 import time
@@ -66,6 +65,17 @@ def test_an_interrupt_of_json_answers_in_json(t):
     assert ended.json["result"]["stdout"] == "partial\n", ended
 
 
+def test_what_a_command_says_about_its_end_is_shown(t):
+    for words in all_words(t).values():
+        child = t.spawn(*words, "--", "sh", "-c",
+                        "trap 'echo cleaning; echo up >&2; exit 3' TERM; echo ready; "
+                        "while :; do sleep 0.05; done")
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGINT)
+        ended = t.finish(child, 130)
+        assert ended.out == b"cleaning\n" and ended.err.endswith(b"up\n"), ended
+
+
 def test_a_second_interrupt_ends_the_program_at_once(t):
     session = t.session()
     # It ignores what the first interrupt sends; the grace that it gets is what we cut short.
@@ -73,7 +83,7 @@ def test_a_second_interrupt_ends_the_program_at_once(t):
                     "trap 'echo asked' TERM INT HUP; echo ready; while :; do sleep 0.1; done")
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(signal.SIGINT)
-    wait_until(lambda: select.select([child.stdout], [], [], 0)[0], "the command was asked to end")
+    assert child.stdout.readline() == b"asked\n"
     child.send_signal(signal.SIGINT)
     assert t.finish(child).code == 130
     assert t.sf("exec", session, "--", "echo", "hi").text == "hi\n"

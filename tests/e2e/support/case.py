@@ -84,7 +84,9 @@ class Case:
         self.started = []
         os.mkdir(self.path("home"))
         self.env = {
-            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            # A folder that cannot be searched turns "not found" into "not permitted".
+            "PATH": ":".join(folder for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":")
+                             if os.access(folder, os.R_OK | os.X_OK)),
             "HOME": self.path("home"),
             "LANG": "C.UTF-8",
             "SANDFORGE_STATE_DIR": self.state,
