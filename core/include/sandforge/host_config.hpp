@@ -96,6 +96,9 @@ struct ConfigIssue {
 
 struct HostConfigResult {
   std::shared_ptr<const HostConfig> config;  // null when there are issues
+  // What could be read in spite of issues, to look for more of them and for nothing else: providers
+  // and plugins, where their own shape is right. Null when the text is no YAML.
+  std::shared_ptr<const HostConfig> draft;
   std::vector<ConfigIssue> issues;
   std::string report;  // all issues as text, with lines and carets; empty when there are none
   explicit operator bool() const noexcept { return config != nullptr; }

@@ -23,7 +23,7 @@
 
 namespace sandforge {
 
-// 1 to 256 bytes of UTF-8 without control characters, else invalid "session.bad_id". Whether an id
+// 1 to 255 bytes of UTF-8 without control characters, else invalid "session.bad_id". Whether an id
 // is fit for a path is the provider's business: it encodes what is not.
 Result<void> check_session_id(const SessionId& id);
 SessionId make_session_id();  // "s-" and 16 random hexadecimal digits

@@ -130,6 +130,42 @@ void read_document(HostConfig& config) {
   }
 }
 
+bool concerns(const ConfigIssue& issue, const std::string& pointer) {
+  return issue.issue.pointer.compare(0, pointer.size(), pointer) == 0;
+}
+
+bool is_provider(const json::Value& value) {
+  const auto good = [&](const char* name) {
+    const json::Value* part = member(value, name);
+    return part == nullptr || part->is_object();
+  };
+  return value.is_object() && good("options") && good("settings");
+}
+
+// Of a document with issues: the parts that they leave alone. Mistakes inside options and settings
+// are of no concern here, their reader takes any object.
+void read_draft(HostConfig& config, const std::vector<ConfigIssue>& issues) {
+  const json::Value document = config.document;
+  json::Object kept;
+  for (const auto& [name, value] : document.as_object()) {
+    const auto concerned = [&, pointer = '/' + name](const ConfigIssue& issue) {
+      return concerns(issue, pointer);
+    };
+    if (name == "plugins" && std::none_of(issues.begin(), issues.end(), concerned))
+      kept.set(name, value);
+    const bool named = !text_of(member(value, "provider")).empty();
+    if (name == "sandbox" && named && is_provider(value)) kept.set(name, value);
+    if (name != "providers" || !value.is_object()) continue;
+    json::Object providers;
+    for (const auto& [provider, configured] : value.as_object())
+      if (is_provider(configured)) providers.set(provider, configured);
+    kept.set(name, std::move(providers));
+  }
+  config.document = std::move(kept);
+  read_document(config);
+  config.document = document;
+}
+
 // Mistakes that JSON Schema cannot explain well.
 class Checker {
  public:
@@ -264,8 +300,11 @@ HostConfigResult parse_host_config(std::string text, std::string file,
   if (out.issues.empty()) {
     read_document(*config);
     out.config = std::move(config);
+    out.draft = out.config;
   } else {
     out.report = cd::format_issues(config->file, config->text, out.issues);
+    if (config->document.is_object()) read_draft(*config, out.issues);
+    out.draft = std::move(config);
   }
   return out;
 }

@@ -261,30 +261,34 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
   // On the pool: the record, and the values of its variables.
   Result<SessionRecord> find_or_insert(Opening& call) {
-    auto& store = *services_->store;
-    std::optional<SessionRecord> record;
-    if (call.mode != OpenMode::create) {
-      auto found = store.find(call.spec.id);
-      if (!found) return std::move(found).error();
-      record = std::move(found).value();
-      if (!record && call.mode == OpenMode::attach) return unknown_session(call.spec.id);
+    auto record = call.mode == OpenMode::create ? insert_new(call) : find_known(call);
+    const bool absent = !record && record.error().reason == "session.not_found";
+    if (absent && call.mode == OpenMode::either) {
+      record = insert_new(call);
+      // Another host was faster: it is found now, or was removed again.
+      if (!record && record.error().reason == "session.exists") record = find_known(call);
     }
-    if (!record) {
-      auto made = new_record(call.spec, call.chosen);
-      if (!made) return made;
-      auto inserted = store.insert(*made);
-      if (!inserted) return inserted;
-      call.inserted = true;
-      record = std::move(inserted).value();
-    } else {
-      if (auto fits = check_provider(call.spec, *record); !fits) return std::move(fits).error();
-      auto merged = merge_env(store, std::move(*record), call.spec.env);
-      if (!merged) return merged;
-      record = std::move(merged).value();
-    }
+    if (!record) return record;
     if (!call.for_removal)
       call.env = resolve_env(*record, call.spec.env, services_->options.resolve);
-    return std::move(*record);
+    return record;
+  }
+
+  Result<SessionRecord> find_known(const Opening& call) {
+    auto& store = *services_->store;
+    auto found = store.find(call.spec.id);
+    if (!found) return std::move(found).error();
+    if (!*found) return unknown_session(call.spec.id);
+    if (auto fits = check_provider(call.spec, **found); !fits) return std::move(fits).error();
+    return merge_env(store, std::move(**found), call.spec.env);
+  }
+
+  Result<SessionRecord> insert_new(Opening& call) {
+    auto made = new_record(call.spec, call.chosen);
+    if (!made) return made;
+    auto inserted = services_->store->insert(*made);
+    call.inserted = inserted.ok();
+    return inserted;
   }
 
   void open_provider(const Call& call) {

@@ -36,9 +36,8 @@ ConfigPtr App::config() {
   return arguments_.config.empty() ? nullptr : configurations_.load(arguments_.config);
 }
 
-PluginSearchPath App::search_path() {
+PluginSearchPath App::search_path(const ConfigPtr& configuration) const {
   PluginSearchPath path;
-  const auto configuration = config();
   const auto pin = [&](const std::filesystem::path& file) -> std::string {
     if (!configuration) return {};
     const auto& pins = configuration->plugins.pins;
@@ -65,8 +64,20 @@ PluginSearchPath App::search_path() {
   return path;
 }
 
-ProviderRegistry& App::registry() {
-  if (registry_) return *registry_;
+ProviderRegistry& App::registry(const ConfigPtr& named) {
+  const auto configuration = named ? named : config();
+  const std::lock_guard lock(registry_mutex_);
+  const bool first = !registry_;
+  if (first) make_registry();
+  const bool more = configuration && scanned_.insert(configuration->file).second;
+  if (first) scan_report_ = registry_->scan(search_path(configuration));
+  // Sessions of several configurations in one call: what is known already is only refused again.
+  if (!first && more && !configuration->plugins.paths.empty())
+    registry_->scan(search_path(configuration));
+  return *registry_;
+}
+
+void App::make_registry() {
   auto services = std::make_shared<HostServices>();
   services->runtime = runtime_.get();
   services->logger = logger_;
@@ -81,8 +92,6 @@ ProviderRegistry& App::registry() {
   registry_ = std::make_unique<ProviderRegistry>(*runtime_, options);
   for (auto& definition : providers_)
     registry_->add(definition).value();
-  scan_report_ = registry_->scan(search_path());
-  return *registry_;
 }
 
 const LoadReport& App::scan_report() {
@@ -105,11 +114,12 @@ SessionStore& App::store() {
 SessionManager& App::manager(SetupOptions setup) {
   if (manager_) return *manager_;
   store();
-  registry();
   SessionManager::Options options;
   options.setup = std::move(setup);
   options.resolve = [this](const std::string& reference) { return resolve(reference, config()); };
   options.warn = [this](const SessionId& id, const Error& error) {
+    // A note that was not yet written when the program ended, such as the time of the last use.
+    if (error.code == Status::cancelled) return;
     logger_->write(LogLevel::warn, error.message,
                    {{"session", id.str()}, {"code", to_string(error.code)}});
   };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "arguments.hpp"
@@ -59,8 +60,9 @@ class App {
   Interrupts& interrupts() noexcept { return interrupts_; }
 
   ConfigPtr config();  // of --config; null without one
-  ProviderRegistry& registry();
-  const LoadReport& scan_report();
+  // With the plugins that a configuration names, of --config when it is null. From any thread.
+  ProviderRegistry& registry(const ConfigPtr& config = nullptr);
+  const LoadReport& scan_report();  // of the first scan
   SessionStore& store();
   // The set-up options are those of the manager for the whole run.
   SessionManager& manager(SetupOptions setup = {});
@@ -71,12 +73,16 @@ class App {
   // With the options of this configuration (null: none). Throws the Error.
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
                               const json::Object& context = {});
+  // Throws the Error of options and settings of --config that are not valid, before anything else
+  // is done with them; nothing when it says nothing about the provider.
+  void check_configured(const std::string& provider);
   std::optional<std::string> resolve(const std::string& reference, const ConfigPtr& config);
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
   void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
-  PluginSearchPath search_path();
+  PluginSearchPath search_path(const ConfigPtr& config) const;
+  void make_registry();
   void make_services();
 
   const GlobalArguments arguments_;
@@ -87,7 +93,9 @@ class App {
   Configurations configurations_;
   std::shared_ptr<Logger> logger_;
   std::unique_ptr<Runtime> runtime_;
+  std::mutex registry_mutex_;
   std::unique_ptr<ProviderRegistry> registry_;
+  std::set<std::string> scanned_;  // configurations whose plugins the registry knows
   LoadReport scan_report_;
   std::shared_ptr<SessionStore> store_;
   std::shared_ptr<SessionManager> manager_;

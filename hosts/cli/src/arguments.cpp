@@ -6,7 +6,12 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "argument_mistakes.hpp"
 #include "exit_codes.hpp"
+#include "harmless.hpp"
+#include "sandforge/setup_plan.hpp"
+#include "sandforge/support/json.hpp"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -27,12 +32,26 @@ T value_or_usage(const char* option, Result<T> result) {
   return std::move(result).value();
 }
 
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    auto text = CLI::Formatter::make_usage(app, std::move(name));
+    while (!text.empty() && text.back() == '\n')
+      text.pop_back();
+    if (app->get_name() == "run" || app->get_name() == "exec") text += " -- COMMAND [ARGUMENT...]";
+    if (app->get_parent() != nullptr)
+      text += "\nOptions of every subcommand, such as --json: sandforge --help";
+    return text + "\n";
+  }
+};
+
 struct Builder {
   Builder() : app("Run commands in code sandboxes, on any provider.", "sandforge") {
     app.require_subcommand(1);
     app.fallthrough();
     app.footer(kExitCodeTable);
     app.set_version_flag("--version", std::string("sandforge ") + SANDFORGE_VERSION);
+    app.formatter(std::make_shared<Formatter>());
     app.get_formatter()->column_width(30);
     add_global();
     add_run();
@@ -54,7 +73,9 @@ struct Builder {
                    "Plugin, or folder of plugins, before all others; repeatable")
         ->type_name("PATH")
         ->allow_extra_args(false);
-    app.add_flag("--dev", global.development, "This is development: see Default provider");
+    app.add_flag("--dev", global.development,
+                 "This is development, as with SANDFORGE_ENV=development:\n"
+                 "where platform credentials are set, the default provider is local");
     app.add_flag("--json", global.json, "Answer as JSON on standard output");
     app.add_option_function<std::string>(
            "--log-level",
@@ -63,15 +84,22 @@ struct Builder {
              if (!global.log_level)
                throw CLI::ValidationError("--log-level", "'" + text + "' is none of " + kLevels);
            },
-           std::string("Least level of the log on standard error: ") + kLevels)
+           std::string("Least level of the log on standard error:\n") + kLevels)
         ->type_name("LEVEL");
   }
 
   void add_session(CLI::App& sub, SessionArguments& to) {
     sub.add_option("--provider", to.provider, "Where it runs; else what the configuration names")
         ->type_name("NAME");
-    sub.add_option("--repo", to.repositories,
-                   "Clone URL (https, ssh, file) or absolute path; repeatable")
+    sub.add_option_function<std::vector<std::string>>(
+           "--repo",
+           [&to](const std::vector<std::string>& words) {
+             for (const auto& word : words)
+               if (const auto url = parse_clone_url(word); !url)
+                 throw CLI::ValidationError("--repo", bad_repository(word, url.error().message));
+             to.repositories = words;
+           },
+           "Clone URL (https, ssh, file) or absolute path; repeatable")
         ->type_name("URL")
         ->allow_extra_args(false);
     sub.add_option("--ref", to.ref, "Branch, tag or commit of --repo")->type_name("REF");
@@ -105,7 +133,7 @@ struct Builder {
                                           "'" + text + "' is none of auto, always or never");
              }
            },
-           "Steps of set-up on standard error: auto (on a terminal), always, never")
+           "Steps of set-up on standard error: auto (on a terminal),\nalways or never")
         ->type_name("WHEN");
   }
 
@@ -158,7 +186,10 @@ struct Builder {
     sub->add_option("--session", start.session.session, "Name of the session")->type_name("ID");
     sub->add_option("--cwd", start.session.cwd, "Working directory of the session")
         ->type_name("DIR");
-    on(sub, [this] { return Subcommand(start); });
+    on(sub, [this] {
+      check_session(start.session);
+      return Subcommand(start);
+    });
   }
 
   void add_exec() {
@@ -167,7 +198,7 @@ struct Builder {
         "The command follows after --, and runs without a shell:\n"
         "  sandforge exec SESSION -- make test\n\n" +
         std::string(kExitCodeTable));
-    sub->add_option("session", exec.session, "The session")->required()->type_name("SESSION");
+    sub->add_option("SESSION", exec.session, "The session")->required()->type_name("");
     add_command(*sub, exec.command);
     sub->add_flag("-n,--no-stdin", exec.command.stdin_refused,
                   "Standard input is at its end; else it is passed through when it is no\n"
@@ -181,19 +212,19 @@ struct Builder {
 
   void add_ps() {
     auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
-    sub->add_option("session", ps.session, "A session")->type_name("SESSION");
+    sub->add_option("SESSION", ps.session, "A session")->type_name("");
     on(sub, [this] { return Subcommand(ps); });
   }
 
   void add_stop() {
     auto* sub = app.add_subcommand("stop", "Stop sessions; the next command starts them again");
-    sub->add_option("session", stop.sessions, "The sessions")->required()->type_name("SESSION");
+    sub->add_option("SESSION", stop.sessions, "The sessions")->required()->type_name("");
     on(sub, [this] { return Subcommand(stop); });
   }
 
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
-    sub->add_option("session", remove.sessions, "The sessions")->required()->type_name("SESSION");
+    sub->add_option("SESSION", remove.sessions, "The sessions")->required()->type_name("");
     sub->add_flag("-f,--force", remove.force,
                   "Forget a session whose machine cannot be removed; an unknown one is\n"
                   "no error");
@@ -205,23 +236,19 @@ struct Builder {
        [] { return Subcommand(ProvidersArguments{}); });
 
     auto* sub = app.add_subcommand("describe", "Show a provider's settings and capabilities");
-    sub->add_option("provider", describe.provider, "The provider")
-        ->required()
-        ->type_name("PROVIDER");
+    sub->add_option("PROVIDER", describe.provider, "The provider")->required()->type_name("");
     on(sub, [this] { return Subcommand(describe); });
 
     auto* group = app.add_subcommand("settings", "Settings of a provider");
     group->require_subcommand(1);
     sub = group->add_subcommand("effective", "Show what a sandbox gets, and where it comes from");
-    sub->add_option("provider", settings.provider, "The provider")
-        ->required()
-        ->type_name("PROVIDER");
+    sub->add_option("PROVIDER", settings.provider, "The provider")->required()->type_name("");
     on(sub, [this] { return Subcommand(settings); });
 
     group = app.add_subcommand("config", "The configuration file");
     group->require_subcommand(1);
     sub = group->add_subcommand("check", "Look for every mistake in a configuration file");
-    sub->add_option("file", check.file, "The file")->required()->type_name("FILE");
+    sub->add_option("FILE", check.file, "The file")->required()->type_name("");
     on(sub, [this] { return Subcommand(check); });
 
     group = app.add_subcommand("plugins", "Plugins");
@@ -236,12 +263,15 @@ struct Builder {
 
   Subcommand finish_run() {
     run.command.argv = command;
-    const auto& session = run.session;
+    check_session(run.session);
+    return run;
+  }
+
+  static void check_session(const SessionArguments& session) {
     if (session.repositories.empty() && (!session.ref.empty() || !session.repository_token.empty()))
       throw CLI::ValidationError("--ref and --repo-token need --repo");
     if (session.repositories.size() > 1 && !session.ref.empty())
       throw CLI::ValidationError("--ref needs exactly one --repo");
-    return run;
   }
 
   CommandLine result() {
@@ -279,10 +309,46 @@ std::string command_mistake(const Subcommand& subcommand, bool given) {
   return {};
 }
 
-ParsedArguments usage_mistake(const std::string& message) {
+// The last subcommand that was recognised, or the program itself.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : innermost(*parsed.front());
+}
+
+KnownWords known_words(const CLI::App& root) {
+  KnownWords known;
+  const auto& inner = innermost(root);
+  for (const auto* app = &inner; app != nullptr; app = app->get_parent())
+    for (const auto* option : app->get_options()) {
+      for (const auto& name : option->get_lnames())
+        known.options.push_back("--" + name);
+      for (const auto& name : option->get_snames())
+        known.options.push_back("-" + name);
+    }
+  for (const auto* sub : inner.get_subcommands(std::function<bool(const CLI::App*)>()))
+    known.subcommands.push_back(sub->get_name());
+  return known;
+}
+
+// A word that nobody knows explains more than what is missing because of it.
+std::string message_of(const CLI::ParseError& error, const CLI::App& root) {
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool missing = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
+  if (const auto unknown = root.remaining(true); missing && !unknown.empty())
+    return unexpected_word(unknown.front(), known_words(root));
+  return error.what();
+}
+
+ParsedArguments usage_mistake(const std::string& message, bool as_json) {
   ParsedArguments out;
   out.exit_code = kUsage;
-  out.err = "sandforge: " + message + "\nRun with --help for more information.\n";
+  if (as_json) {
+    json::Object answer;
+    answer.set("error", to_json(Error(Status::invalid, to_valid_utf8(message), "cli.usage")));
+    out.out = json::write_pretty(answer);
+  } else {
+    out.err = "sandforge: " + harmless_text(message) + "\nRun with --help for more information.\n";
+  }
   return out;
 }
 
@@ -292,6 +358,7 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words) {
   Builder builder;
   const auto split = std::find(words.begin(), words.end(), "--");
   const bool given = split != words.end();
+  const bool as_json = std::find(words.begin(), split, "--json") != split;
   if (given) builder.command.assign(split + 1, words.end());
   // CLI11 takes the words from the back.
   std::vector<std::string> reversed(std::make_reverse_iterator(split), words.rend());
@@ -300,7 +367,7 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words) {
     ParsedArguments out;
     out.line = builder.result();
     if (auto mistake = command_mistake(out.line->subcommand, given); !mistake.empty())
-      return usage_mistake(mistake);
+      return usage_mistake(mistake, as_json);
     return out;
   } catch (const CLI::Success& success) {  // --help and --version
     std::ostringstream text, unused;
@@ -309,7 +376,7 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words) {
     out.out = text.str();
     return out;
   } catch (const CLI::ParseError& error) {
-    return usage_mistake(error.what());
+    return usage_mistake(message_of(error, builder.app), as_json);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
+#include "new_session.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -26,24 +27,30 @@ int dispatch(App& app, const Subcommand& subcommand) {
     return std::visit(Dispatch{app}, subcommand);
   } catch (const Exception& failure) {
     app.terminal().error(failure.error());
+    return failure_code(app, failure.error());
   } catch (const std::exception& failure) {
-    app.terminal().error(Error(Status::internal, failure.what(), "cli.internal"));
+    const Error error(Status::internal, failure.what(), "cli.internal");
+    app.terminal().error(error);
+    return failure_code(app, error);
   }
-  const int caught = app.interrupts().caught();
-  return caught != 0 ? kSignalBase + caught : kFailure;
 }
 
 }  // namespace
 
 int cli_main(const std::vector<std::string>& words, std::vector<ProviderDefinition> providers) {
-  const auto parsed = parse_arguments(words);
+  auto parsed = parse_arguments(words);
   if (!parsed.line) {
     write_all(2, parsed.err);
-    return write_all(1, parsed.out) ? parsed.exit_code : kBrokenPipe;
+    const int output = Terminal(false).exit_code_after(write_all(1, parsed.out));
+    return output != kOk ? output : parsed.exit_code;
   }
   const Terminal terminal(parsed.line->global.json);
+  auto& global = parsed.line->global;
+  // Its report says of each plugin what the log would say once more.
+  if (std::holds_alternative<PluginsDoctorArguments>(parsed.line->subcommand) && !global.log_level)
+    global.log_level = LogLevel::off;
   try {
-    App app(parsed.line->global, std::move(providers));
+    App app(global, std::move(providers));
     return dispatch(app, parsed.line->subcommand);
   } catch (const Exception& failure) {
     terminal.error(failure.error());

@@ -17,4 +17,10 @@ int exit_code_of(const CommandResult& result) noexcept {
   }
 }
 
+int exit_code_of(const Error& error) noexcept {
+  if (error.reason == "command.not_found") return kNotFound;
+  if (error.reason == "command.not_executable") return kNotExecutable;
+  return kFailure;
+}
+
 }  // namespace sandforge::cli

@@ -6,27 +6,31 @@
 namespace sandforge::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kProblems = 1;      // config check and plugins doctor found some
-inline constexpr int kUsage = 2;         // wrong command line
-inline constexpr int kTimeout = 124;     // the command took longer than --timeout
-inline constexpr int kFailure = 125;     // sandforge itself failed
+inline constexpr int kProblems = 1;   // config check and plugins doctor found some
+inline constexpr int kUsage = 2;      // wrong command line
+inline constexpr int kTimeout = 124;  // the command took longer than --timeout
+inline constexpr int kFailure = 125;  // sandforge itself failed
+inline constexpr int kNotExecutable = 126;
+inline constexpr int kNotFound = 127;
 inline constexpr int kBrokenPipe = 141;  // nobody reads the output any more
 inline constexpr int kSignalBase = 128;  // plus the number of the signal
 
 inline constexpr const char* kExitCodeTable =
     "Exit codes:\n"
-    "  0        success\n"
-    "  N        run and exec pass on the command's own code: also 126 (not executable)\n"
-    "           and 127 (not found), which never mean anything else\n"
-    "  1        config check and plugins doctor: there are problems\n"
-    "  2        wrong command line\n"
-    "  124      the command took longer than --timeout\n"
-    "  125      sandforge itself failed; standard error says why\n"
-    "  130 143  interrupted by SIGINT or SIGTERM; the command was ended\n"
-    "  141      the reader of the output went away; the command was ended\n"
-    "  128+n    the command was ended by signal n\n";
+    "  0            success\n"
+    "  N            run and exec pass on the command's own code: also 126 (not\n"
+    "               executable) and 127 (not found), which never mean anything else\n"
+    "  1            config check and plugins doctor: there are problems\n"
+    "  2            wrong command line\n"
+    "  124          the command took longer than --timeout\n"
+    "  125          sandforge itself failed; standard error says why\n"
+    "  129 130 143  interrupted by SIGHUP, SIGINT or SIGTERM; the command was ended\n"
+    "  141          the reader of the output went away; the command was ended\n"
+    "  128+n        the command was ended by signal n\n";
 
 // Of a command that has ended. 125 for an end that is none of its own.
 int exit_code_of(const CommandResult& result) noexcept;
+// Of a failure: 126 and 127 for a command that could not be run, as a shell has it; else 125.
+int exit_code_of(const Error& error) noexcept;
 
 }  // namespace sandforge::cli

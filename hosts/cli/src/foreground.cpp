@@ -112,9 +112,7 @@ void write_output(Inbox& inbox, Process& process, std::stop_source& stop, Foregr
       if (errno == EPIPE) {
         out.broken_pipe = true;
       } else {
-        out.output_error = Error(errno == ENOSPC ? Status::no_space : Status::unavailable,
-                                 std::string("the output cannot be written: ") + strerror(errno),
-                                 "cli.output_failed");
+        out.output_error = output_error(errno);
       }
       stop.request_stop();
     }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "exit_codes.hpp"
 
 namespace sandforge::cli {
@@ -62,6 +64,12 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments) {
 }
 
 NewSession open_session(App& app, const SessionArguments& arguments) {
+  const auto configured = app.config() ? app.config()->sandbox : std::nullopt;
+  if (!arguments.provider.empty()) {
+    app.check_configured(arguments.provider);
+  } else if (configured) {
+    app.check_configured(configured->name);
+  }
   SessionSpec spec;
   spec.id = SessionId(arguments.session);
   NewSession out;
@@ -95,10 +103,13 @@ std::optional<std::string> default_cwd(const SessionRecord& record) {
   return directory.empty() ? std::nullopt : std::optional(directory);
 }
 
-void warn_of_missing_env(App& app, const Session& session) {
+void warn_of_missing_env(App& app, const Session& session,
+                         const std::vector<SessionVariable>& given) {
   for (const auto& name : session.missing_env())
-    app.terminal().warn("the value of " + name +
-                        " was given to another call only; name it again with --env");
+    if (std::none_of(given.begin(), given.end(),
+                     [&](const SessionVariable& variable) { return variable.name == name; }))
+      app.terminal().warn("the value of " + name +
+                          " was given to another call only; name it again with --env");
 }
 
 json::Object started_json(const Session& session, const StartedInfo& info) {
@@ -128,9 +139,14 @@ json::Object started_json(const Session& session, const StartedInfo& info) {
   return out;
 }
 
-int failure_code(App& app, const Error&) noexcept {
+Error of_session(Error error, const Session& session) {
+  error.details.set("session", session.id().str());
+  return error;
+}
+
+int failure_code(App& app, const Error& error) noexcept {
   const int caught = app.interrupts().caught();
-  return caught != 0 ? kSignalBase + caught : kFailure;
+  return caught != 0 ? kSignalBase + caught : exit_code_of(error);
 }
 
 }  // namespace sandforge::cli

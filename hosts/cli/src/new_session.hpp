@@ -25,15 +25,19 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments);
 // Where commands run unless they say otherwise: inside the repository if there is exactly one.
 std::optional<std::string> default_cwd(const SessionRecord& record);
 
-// Names the variables whose values only another host knows.
-void warn_of_missing_env(App& app, const Session& session);
+// Names the variables whose values only another host knows; those given to this command are known.
+void warn_of_missing_env(App& app, const Session& session,
+                         const std::vector<SessionVariable>& given = {});
 
 // Why a command ended, where its exit code does not tell a person.
 void tell_end(App& app, const ForegroundResult& ended);
 
 json::Object started_json(const Session& session, const StartedInfo& info);
 
-// What to exit with when the error came of an interrupt; else 125.
+// The error with the id of the session that it leaves behind, for JSON.
+Error of_session(Error error, const Session& session);
+
+// What to exit with after a failure, which an interrupt may have caused.
 int failure_code(App& app, const Error& error) noexcept;
 
 }  // namespace sandforge::cli

@@ -49,7 +49,8 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   ProviderSetup out;
   json::Object options;
   const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
-  const auto info = registry().find(name);
+  auto& known = registry(config);
+  const auto info = known.find(name);
   if (configured != nullptr && info) {
     const auto schema = compile(info->options_schema, SchemaProfile::options, name, "the options");
     if (auto issues = check_provider(*config, *configured, *schema); !issues.empty())
@@ -68,7 +69,7 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
       out.session_env = to_env(session.env);
     }
   }
-  out.backend = registry().open(name, std::move(options));
+  out.backend = known.open(name, std::move(options));
   out.description = await_result<Description>([&](auto done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));
     out.backend->lane().post(
@@ -77,6 +78,17 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   out.settings_schema =
       compile(out.description.settings_schema, SchemaProfile::settings, name, "the settings");
   return out;
+}
+
+void App::check_configured(const std::string& provider) {
+  const auto configuration = config();
+  const auto* configured = configuration ? configuration->find_provider(provider) : nullptr;
+  if (configured == nullptr) return;
+  const auto setup = open_provider(provider, configuration);
+  const auto options = compile(registry(configuration).find(provider).value().options_schema,
+                               SchemaProfile::options, provider, "the options");
+  auto issues = check_provider(*configuration, *configured, *options, setup.settings_schema.get());
+  if (!issues.empty()) throw_error(from_issues(*configuration, std::move(issues)));
 }
 
 // Blocks on files and plugins, so it is done on the pool.

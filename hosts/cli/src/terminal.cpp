@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
-#include "sandforge/support/utf8.hpp"
+#include "exit_codes.hpp"
+#include "harmless.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -23,14 +25,6 @@ bool wants_colour(int descriptor) {
   const char* term = std::getenv("TERM");
   if (term != nullptr && std::string_view(term) == "dumb") return false;
   return ::isatty(descriptor) == 1;
-}
-
-// Control characters of foreign text must not reach a terminal.
-std::string harmless(std::string_view text) {
-  std::string out = to_valid_utf8(text);
-  for (auto& c : out)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
-  return out;
 }
 
 std::string indent(const std::string& text) {
@@ -56,34 +50,50 @@ bool Terminal::print(std::string_view text) const {
   return write_all(1, text);
 }
 
+bool Terminal::print_text(std::string_view text) const {
+  return print(harmless_text(text));
+}
+
 bool Terminal::print_json(const json::Value& value) const {
   return write_all(1, json::write_pretty(value));
 }
 
+int Terminal::exit_code_after(bool written) const {
+  if (written) return kOk;
+  const int why = errno;
+  if (why == EPIPE) return kBrokenPipe;
+  say(kRed, output_error(why).message);  // also for JSON, which has nowhere to go
+  return kFailure;
+}
+
 bool Terminal::print_table(const std::vector<std::string>& header,
                            const std::vector<std::vector<std::string>>& rows) const {
-  std::vector<std::size_t> width;
-  for (const auto& title : header)
-    width.push_back(title.size());
-  for (const auto& row : rows)
+  std::vector<std::vector<std::string>> cells = {header};
+  for (const auto& row : rows) {
+    cells.emplace_back();
+    for (const auto& cell : row)
+      cells.back().push_back(harmless_line(cell));
+  }
+  std::vector<std::size_t> width(header.size());
+  for (const auto& row : cells)
     for (std::size_t i = 0; i < row.size(); ++i)
-      width[i] = std::max(width[i], row[i].size());
-  const auto line = [&](const std::vector<std::string>& cells) {
+      width[i] = std::max(width[i], width_of(row[i]));
+  const auto line = [&](const std::vector<std::string>& row) {
     std::string out;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      out += harmless(cells[i]);
-      if (i + 1 < cells.size()) out += std::string(width[i] - cells[i].size() + 2, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      out += row[i];
+      if (i + 1 < row.size()) out += std::string(width[i] - width_of(row[i]) + 2, ' ');
     }
     return out;
   };
-  std::string text = bold(line(header)) + "\n";
-  for (const auto& row : rows)
-    text += line(row) + "\n";
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    text += (i == 0 ? bold(line(cells[i])) : line(cells[i])) + "\n";
   return print(text);
 }
 
 void Terminal::say(std::string_view colour, std::string_view text) const {
-  std::string line = "sandforge: " + harmless(text);
+  std::string line = "sandforge: " + harmless_text(text);
   if (colour_err_ && !colour.empty()) line = std::string(colour) + line + std::string(kReset);
   write_all(2, line + "\n");
 }
@@ -125,6 +135,12 @@ std::string describe_error(const Error& error) {
   if (const auto* hint = error.details.find("hint"); hint != nullptr && hint->is_string())
     out += "\n  hint: " + hint->as_string();
   return out;
+}
+
+Error output_error(int error_number) {
+  return Error(error_number == ENOSPC ? Status::no_space : Status::unavailable,
+               std::string("the output cannot be written: ") + std::strerror(error_number),
+               "cli.output_failed");
 }
 
 std::string age(std::int64_t then_ns, std::int64_t now_ns) {

@@ -19,8 +19,11 @@ class Terminal {
 
   // Standard output. False: it cannot be written, errno says why.
   bool print(std::string_view text) const;
+  bool print_text(std::string_view text) const;  // of others: without what a terminal obeys
   bool print_json(const json::Value& value) const;
-  // Rows under a header, columns as wide as they need to be.
+  // What to exit with right after one of these: 0 if it was written, else 141, or 125 and a word.
+  int exit_code_after(bool written) const;
+  // Rows under a header, columns as wide as they need to be; cells may be foreign text.
   bool print_table(const std::vector<std::string>& header,
                    const std::vector<std::vector<std::string>>& rows) const;
 
@@ -44,6 +47,9 @@ class Terminal {
 
 // What an error says to a person: its message, then the details that help.
 std::string describe_error(const Error& error);
+
+// Of a write to our own output that failed.
+Error output_error(int error_number);
 
 // "3m ago" for a point in Unix time, nanoseconds.
 std::string age(std::int64_t then_ns, std::int64_t now_ns);

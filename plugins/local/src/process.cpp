@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint64_t kUnheldGrant = 1U << 30;  // output of a process that nobody reads
 constexpr std::uint64_t kCancelGraceMs = 2000;
+constexpr std::uint64_t kCreditCap = std::uint64_t{1} << 62;
 
 }  // namespace
 
@@ -73,7 +74,7 @@ const sf_stream_vtbl LocalProcess::kStream = {
     sizeof(sf_stream_vtbl),
     [](sf_stream* self, uint64_t bytes) noexcept {
       auto& process = of(self);
-      process.on_lane([keep = process.shared_from_this(), bytes] { keep->grant(bytes); });
+      process.on_lane([keep = process.shared_from_this(), bytes] { keep->host_grants(bytes); });
     },
     [](sf_stream* self, sf_bytes data, uint32_t, size_t* accepted,
        const sf_error_sink* err) noexcept {
@@ -128,10 +129,14 @@ void LocalProcess::on_lane(std::function<void()> work) {
   }
 }
 
+void LocalProcess::host_grants(std::uint64_t bytes) {
+  credit_ = std::min(kCreditCap, credit_ + std::min(bytes, kCreditCap));
+  grant(bytes);
+}
+
 void LocalProcess::grant(std::uint64_t bytes) {
   if (ended_) return;
-  constexpr std::uint64_t kCap = std::uint64_t{1} << 62;
-  ungranted_ = std::min(kCap, ungranted_ + std::min(bytes, kCap));
+  ungranted_ = std::min(kCreditCap, ungranted_ + std::min(bytes, kCreditCap));
   // Grants of one batch of output travel together.
   if (!link_->busy()) return pass_on_credit();
   if (credit_queued_) return;
@@ -187,7 +192,8 @@ void LocalProcess::cancel() {
         return client.kill(guest::Target(channel), kCancelGraceMs);
       },
       std::make_shared<CompletionListener>(nobody, false));
-  // What comes from now on is dropped and counted: the guest must not wait for credit.
+  // What comes from now on and exceeds the host's credit is dropped and counted: the guest must not
+  // wait for credit. The rest is delivered: a command may have something to say about its end.
   grant(kUnheldGrant);
 }
 
@@ -236,14 +242,18 @@ void LocalProcess::on_started(const guest::Started& started) {
 }
 
 void LocalProcess::on_output(guest::StreamId stream, std::string_view bytes) {
-  if (cancelled_ || unheld_) {
-    dropped_ += bytes.size();
-    grant(bytes.size());
-    return;
+  const bool ungoverned = cancelled_ || unheld_;
+  const auto allowed = unheld_ ? 0 : std::min<std::uint64_t>(bytes.size(), credit_);
+  const auto given = ungoverned ? bytes.substr(0, allowed) : bytes;
+  credit_ -= std::min<std::uint64_t>(credit_, given.size());
+  if (!given.empty()) {
+    delivered_ += given.size();
+    io_.on_data(io_.ctx, stream == guest::StreamId::out ? SF_CHANNEL_STDOUT : SF_CHANNEL_STDERR, 0,
+                as_bytes(given));
   }
-  delivered_ += bytes.size();
-  io_.on_data(io_.ctx, stream == guest::StreamId::out ? SF_CHANNEL_STDOUT : SF_CHANNEL_STDERR, 0,
-              as_bytes(bytes));
+  if (given.size() == bytes.size()) return;
+  dropped_ += bytes.size() - given.size();
+  grant(bytes.size() - given.size());
 }
 
 void LocalProcess::on_stdin_credit() {

@@ -26,7 +26,10 @@ class LocalProcess final : public ChannelListener,
   // The handle for the host, valid until its release.
   sf_process* handle();
   // Before listen.
-  void bind(guest::ChannelId channel) noexcept { channel_ = channel; }
+  void bind(guest::ChannelId channel, std::uint64_t window) noexcept {
+    channel_ = channel;
+    credit_ = window;
+  }
   static LocalProcess& of(sf_process* self) noexcept {
     return *reinterpret_cast<ProcessObject*>(self)->owner;
   }
@@ -45,6 +48,7 @@ class LocalProcess final : public ChannelListener,
     return *reinterpret_cast<StreamObject*>(self)->owner;
   }
 
+  void host_grants(std::uint64_t bytes);
   void grant(std::uint64_t bytes);
   void pass_on_credit();
   sf_status write(std::string_view bytes, std::size_t* accepted, const sf_error_sink* err);
@@ -77,7 +81,8 @@ class LocalProcess final : public ChannelListener,
   std::optional<guest::ProcessId> id_;  // once it has started
   std::uint64_t delivered_ = 0;
   std::uint64_t dropped_ = 0;
-  std::uint64_t ungranted_ = 0;  // granted by the host, not yet passed on
+  std::uint64_t credit_ = 0;     // of the host, for what may still be delivered
+  std::uint64_t ungranted_ = 0;  // granted, not yet passed on
   bool credit_queued_ = false;
   bool input_open_ = true;
   bool cancelled_ = false;

@@ -127,7 +127,7 @@ sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t win
   request.window = window;
   auto object = std::make_shared<LocalProcess>(link, io, events, [] { return false; });
   const auto channel = link->ask().attach(request);
-  object->bind(channel);
+  object->bind(channel, window);
   link->listen(channel, object);
   *process = object->handle();
   link->flush();

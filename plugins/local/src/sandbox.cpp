@@ -311,7 +311,7 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
   std::string why;
   const auto channel = link_->ask().spawn(request, &why);
   if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
-  object->bind(*channel);
+  object->bind(*channel, command.window);
   link_->listen(*channel, object);
   *process = object->handle();
   link_->flush();

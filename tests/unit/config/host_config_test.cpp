@@ -20,6 +20,35 @@ TEST_CASE("An empty configuration is a configuration", "[config]") {
   CHECK(config->log_format == sandforge::LogFormat::text);
 }
 
+TEST_CASE("A file with mistakes can be searched for more", "[config]") {
+  const auto result = read(
+      "sandbox: {provider: a, options: {env: {A: 1}}, settings: {x: 1}}\n"
+      "providers: {b: {options: {y: 1}}, c: 4, d: {settings: []}}\n"
+      "plugins: {paths: 3}\n"
+      "nope: 1\n");
+  CHECK_FALSE(result);
+  REQUIRE(result.draft);
+  REQUIRE(result.draft->sandbox);
+  CHECK(result.draft->sandbox->name == "a");
+  CHECK(result.draft->sandbox->settings.find("x") != nullptr);
+  CHECK(result.draft->providers.size() == 1);
+  CHECK(result.draft->providers.count("b") == 1);
+  CHECK(result.draft->plugins.paths.empty());
+
+  for (const auto* text : {"sandbox: 1\n", "sandbox: {options: {}}\n", "sandbox: {provider: [a]}\n",
+                           "providers: [1]\n", "log: 3\n", "session: x\n"}) {
+    const auto shapeless = read(text);
+    CHECK_FALSE(shapeless);
+    REQUIRE(shapeless.draft);
+    CHECK_FALSE(shapeless.draft->sandbox);
+    CHECK(shapeless.draft->providers.empty());
+  }
+  CHECK_FALSE(read("[1]\n"));
+  CHECK(read("a: [\n").draft == nullptr);
+  const auto fine = read("sandbox: {provider: a}\n");
+  CHECK(fine.draft == fine.config);
+}
+
 TEST_CASE("Every member is read", "[config]") {
   const std::string digest(64, 'A');
   const auto config = good(

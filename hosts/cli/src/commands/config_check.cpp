@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 
@@ -9,7 +12,8 @@ struct Checked {
   std::vector<std::string> unchecked;  // why something could not be looked at
 };
 
-// The settings schema is the opened provider's; opening one starts nothing.
+// The settings schema is the opened provider's; opening one starts nothing. Without a configuration
+// it is opened without options, because those that it gives have mistakes.
 CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const std::string& name,
                                   std::vector<std::string>& unchecked) {
   try {
@@ -21,8 +25,15 @@ CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const std::
   }
 }
 
+// The schema of the file and that of the provider may refuse the same value.
+bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) {
+  return std::any_of(issues.begin(), issues.end(), [&](const ConfigIssue& known) {
+    return known.issue.pointer == issue.issue.pointer;
+  });
+}
+
 void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider, Checked& out) {
-  const auto info = app.registry().find(provider.name);
+  const auto info = app.registry(config).find(provider.name);
   if (!info) {
     out.unchecked.push_back("the provider '" + provider.name + "' is not installed");
     return;
@@ -33,11 +44,11 @@ void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider
     return;
   }
   auto issues = check_provider(*config, provider, *options.schema);
-  if (issues.empty())
-    if (const auto settings = settings_schema(app, config, provider.name, out.unchecked))
-      issues = check_provider(*config, provider, *options.schema, settings.get());
-  out.issues.insert(out.issues.end(), std::make_move_iterator(issues.begin()),
-                    std::make_move_iterator(issues.end()));
+  if (const auto settings =
+          settings_schema(app, issues.empty() ? config : nullptr, provider.name, out.unchecked))
+    issues = check_provider(*config, provider, *options.schema, settings.get());
+  for (auto& issue : issues)
+    if (!is_known(out.issues, issue)) out.issues.push_back(std::move(issue));
 }
 
 json::Object to_object(const ConfigIssue& issue) {
@@ -67,26 +78,32 @@ int answer(App& app, const std::string& file, const std::vector<ConfigIssue>& is
     out.set("valid", issues.empty());
     out.set("issues", std::move(list));
     out.set("unchecked", std::move(notes));
-    if (!app.terminal().print_json(out)) return kBrokenPipe;
+    if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
     return good ? kOk : kProblems;
   }
   for (const auto& note : unchecked)
     app.terminal().warn(note);
   const auto text = issues.empty() ? file + ": no mistakes found\n" : report;
-  if (!app.terminal().print(text)) return kBrokenPipe;
+  if (!app.terminal().print_text(text)) return app.terminal().exit_code_after(false);
   return good ? kOk : kProblems;
 }
 
 }  // namespace
 
 int config_check_command(App& app, const ConfigCheckArguments& arguments) {
-  const auto loaded = load_host_config(arguments.file);
-  if (!loaded) return answer(app, arguments.file, loaded.issues, loaded.report, {});
+  auto loaded = load_host_config(arguments.file);
+  if (!loaded.draft) return answer(app, arguments.file, loaded.issues, loaded.report, {});
   Checked checked;
-  const auto& config = *loaded.config;
-  if (config.sandbox) check_one(app, loaded.config, *config.sandbox, checked);
+  checked.issues = std::move(loaded.issues);
+  const auto& config = *loaded.draft;
+  if (config.sandbox) check_one(app, loaded.draft, *config.sandbox, checked);
   for (const auto& [name, provider] : config.providers)
-    check_one(app, loaded.config, provider, checked);
+    if (!config.sandbox || provider.pointer != config.sandbox->pointer)
+      check_one(app, loaded.draft, provider, checked);
+  std::stable_sort(checked.issues.begin(), checked.issues.end(),
+                   [](const ConfigIssue& a, const ConfigIssue& b) {
+                     return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+                   });
   const auto report = format_config_issues(config, checked.issues);
   return answer(app, arguments.file, checked.issues, report, checked.unchecked);
 }

@@ -1,5 +1,6 @@
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
+#include "harmless.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -52,20 +53,19 @@ int describe_command(App& app, const DescribeArguments& arguments) {
   const auto setup = app.open_provider(arguments.provider, app.config());
   const auto& description = setup.description;
   if (app.terminal().json())
-    return app.terminal().print_json(to_object(arguments.provider, description)) ? kOk
-                                                                                 : kBrokenPipe;
+    return app.terminal().exit_code_after(
+        app.terminal().print_json(to_object(arguments.provider, description)));
   std::string features;
   for (const auto& feature : description.features)
-    features += "\n  " + feature;
+    features += "\n  " + harmless_line(feature);
   const auto builds = !description.has_builds
                           ? std::string("no")
                           : std::string(description.has_build_history ? "with history" : "yes");
-  const auto head = app.terminal().bold(arguments.provider) +
+  const auto head = app.terminal().bold(harmless_line(arguments.provider)) +
                     "\nTemplates: " + yes_or_no(description.has_template) + "\nBuilds: " + builds +
                     "\nFeatures:" + (features.empty() ? " none" : features) + "\n";
-  return app.terminal().print(head) && print_settings(app, description.settings_schema)
-             ? kOk
-             : kBrokenPipe;
+  return app.terminal().exit_code_after(app.terminal().print(head) &&
+                                        print_settings(app, description.settings_schema));
 }
 
 }  // namespace sandforge::cli

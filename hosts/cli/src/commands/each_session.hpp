@@ -11,28 +11,35 @@ namespace sandforge::cli {
 // `done` is the word for a session on which the action succeeded.
 inline int each_session(App& app, const std::vector<std::string>& sessions, const char* done,
                         const std::function<void(const SessionId&)>& action) {
+  const auto& terminal = app.terminal();
   int code = kOk;
+  int output = kOk;  // told once: the sessions have their turn all the same
   json::Array succeeded, failed;
   for (const auto& name : sessions) {
-    if (app.interrupts().caught() != 0) return kSignalBase + app.interrupts().caught();
+    if (app.interrupts().caught() != 0) {
+      code = kSignalBase + app.interrupts().caught();
+      break;
+    }
     try {
       action(SessionId(name));
       succeeded.emplace_back(name);
-      if (!app.terminal().json() && !app.terminal().print(name + "\n")) return kBrokenPipe;
+      if (!terminal.json() && output == kOk)
+        output = terminal.exit_code_after(terminal.print(name + "\n"));
     } catch (const Exception& failure) {
       code = kFailure;
       json::Object entry;
       entry.set("session", name);
       entry.set("error", to_json(failure.error()));
       failed.emplace_back(std::move(entry));
-      if (!app.terminal().json()) app.terminal().error(failure.error());
+      if (!terminal.json()) terminal.error(failure.error());
     }
   }
-  if (!app.terminal().json()) return code;
+  if (!terminal.json()) return code != kOk ? code : output;
   json::Object out;
   out.set(done, std::move(succeeded));
   out.set("failed", std::move(failed));
-  return app.terminal().print_json(out) ? code : kBrokenPipe;
+  output = terminal.exit_code_after(terminal.print_json(out));
+  return code != kOk ? code : output;
 }
 
 }  // namespace sandforge::cli

@@ -8,7 +8,7 @@ namespace sandforge::cli {
 
 int exec_command(App& app, const ExecArguments& arguments) {
   const auto session = app.manager(setup_options(app, {})).attach(SessionId(arguments.session));
-  warn_of_missing_env(app, *session);
+  warn_of_missing_env(app, *session, arguments.env);
 
   ForegroundOptions options;
   options.command = arguments.command;
@@ -24,7 +24,7 @@ int exec_command(App& app, const ExecArguments& arguments) {
     json::Object out;
     out.set("session", session->id().str());
     out.set("result", to_json(ended.result));
-    if (!app.terminal().print_json(out)) return kBrokenPipe;
+    if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
   } else {
     tell_end(app, ended);
   }

@@ -9,10 +9,11 @@ int plugins_doctor_command(App& app, const PluginsDoctorArguments&) {
   const auto report = registry.report();
   const bool shown = app.terminal().json()
                          ? app.terminal().print_json(to_json(report))
-                         : app.terminal().print(report.to_text() +
-                                                "Plugins run inside this process, with all its "
-                                                "rights: install only those that you trust.\n");
-  if (!shown) return kBrokenPipe;
+                         : app.terminal().print_text(
+                               report.to_text() +
+                               "Plugins run inside this process, with all its rights: install "
+                               "only those that you trust.\n");
+  if (!shown) return app.terminal().exit_code_after(false);
   return report.refused() == 0 ? kOk : kProblems;
 }
 

@@ -32,7 +32,7 @@ int providers_command(App& app, const ProvidersArguments&) {
     json::Array out;
     for (const auto& provider : providers)
       out.push_back(to_object(provider));
-    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+    return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
   if (refused != 0)
     app.terminal().warn(std::to_string(refused) + (refused == 1 ? " plugin is" : " plugins are") +
@@ -42,9 +42,8 @@ int providers_command(App& app, const ProvidersArguments&) {
     rows.push_back({provider.name, provider.version.empty() ? "-" : provider.version,
                     provider.plugin.empty() ? "(built in)" : provider.path.native(),
                     provider.description});
-  return app.terminal().print_table({"PROVIDER", "VERSION", "PLUGIN", "DESCRIPTION"}, rows)
-             ? kOk
-             : kBrokenPipe;
+  return app.terminal().exit_code_after(
+      app.terminal().print_table({"PROVIDER", "VERSION", "PLUGIN", "DESCRIPTION"}, rows));
 }
 
 }  // namespace sandforge::cli

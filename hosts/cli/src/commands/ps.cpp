@@ -31,7 +31,7 @@ int list_sessions(App& app) {
     json::Array out;
     for (const auto& record : sessions)
       out.push_back(to_json(record));
-    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+    return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
   std::vector<std::vector<std::string>> rows;
   const auto now = unix_ns();
@@ -40,10 +40,8 @@ int list_sessions(App& app) {
                     std::string(to_string(record.setup)), age(record.created_at_ns, now),
                     age(record.last_used_at_ns, now),
                     record.sandbox_id ? record.sandbox_id->str() : "-"});
-  return app.terminal().print_table(
-             {"SESSION", "PROVIDER", "STATUS", "SETUP", "CREATED", "USED", "MACHINE"}, rows)
-             ? kOk
-             : kBrokenPipe;
+  return app.terminal().exit_code_after(app.terminal().print_table(
+      {"SESSION", "PROVIDER", "STATUS", "SETUP", "CREATED", "USED", "MACHINE"}, rows));
 }
 
 json::Object to_object(const ProcessInfo& process) {
@@ -81,13 +79,14 @@ int ps_command(App& app, const PsArguments& arguments) {
     json::Array out;
     for (const auto& process : processes)
       out.push_back(to_object(process));
-    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+    return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& process : processes)
     rows.push_back(
         {process.id.str(), std::to_string(process.pid), state_of(process), process.command});
-  return app.terminal().print_table({"ID", "PID", "STATE", "COMMAND"}, rows) ? kOk : kBrokenPipe;
+  return app.terminal().exit_code_after(
+      app.terminal().print_table({"ID", "PID", "STATE", "COMMAND"}, rows));
 }
 
 }  // namespace sandforge::cli

@@ -41,7 +41,7 @@ int run_in(App& app, const RunArguments& arguments, const Session& session, bool
     out.set("kept", stays);
     out.set("started", started_json(session, info));
     out.set("result", to_json(ended.result));
-    if (!app.terminal().print_json(out)) return kBrokenPipe;
+    if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
   } else {
     tell_end(app, ended);
   }
@@ -76,7 +76,7 @@ int run_command(App& app, const RunArguments& arguments) {
   try {
     code = run_in(app, arguments, *opened.session, stays);
   } catch (const Exception& failure) {
-    app.terminal().error(failure.error());
+    app.terminal().error(stays ? of_session(failure.error(), *opened.session) : failure.error());
     code = failure_code(app, failure.error());
     if (stays && !app.terminal().json())
       app.terminal().note("session " + opened.session->id().str());

@@ -14,6 +14,7 @@ json::Value stored_settings(const ConfigPtr& config, const std::string& provider
 }  // namespace
 
 int settings_command(App& app, const SettingsArguments& arguments) {
+  app.check_configured(arguments.provider);
   const auto config = app.config();
   const auto setup = app.open_provider(arguments.provider, config);
   const auto effective = effective_settings(
@@ -37,10 +38,11 @@ int settings_command(App& app, const SettingsArguments& arguments) {
     json::Object out;
     out.set("provider", arguments.provider);
     out.set("settings", std::move(values));
-    return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+    return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
-  if (rows.empty()) return app.terminal().print("No settings.\n") ? kOk : kBrokenPipe;
-  return app.terminal().print_table({"SETTING", "VALUE", "ORIGIN"}, rows) ? kOk : kBrokenPipe;
+  if (rows.empty()) return app.terminal().exit_code_after(app.terminal().print("No settings.\n"));
+  return app.terminal().exit_code_after(
+      app.terminal().print_table({"SETTING", "VALUE", "ORIGIN"}, rows));
 }
 
 }  // namespace sandforge::cli

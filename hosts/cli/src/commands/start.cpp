@@ -11,7 +11,7 @@ int start_command(App& app, const StartArguments& arguments) {
   try {
     info = start_session(app, session);
   } catch (const Exception& failure) {
-    app.terminal().error(failure.error());
+    app.terminal().error(of_session(failure.error(), session));
     // Its machine may be there: the session stays, so that it can be started again or removed.
     if (!app.terminal().json())
       app.terminal().note("session " + session.id().str() + " was kept; remove it with: rm " +
@@ -19,11 +19,11 @@ int start_command(App& app, const StartArguments& arguments) {
     return failure_code(app, failure.error());
   }
   if (!app.terminal().json())
-    return app.terminal().print(session.id().str() + "\n") ? kOk : kBrokenPipe;
+    return app.terminal().exit_code_after(app.terminal().print(session.id().str() + "\n"));
   json::Object out;
   out.set("session", session.id().str());
   out.set("started", started_json(session, info));
-  return app.terminal().print_json(out) ? kOk : kBrokenPipe;
+  return app.terminal().exit_code_after(app.terminal().print_json(out));
 }
 
 }  // namespace sandforge::cli

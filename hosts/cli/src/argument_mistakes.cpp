@@ -1,0 +1,36 @@
+#include "argument_mistakes.hpp"
+
+#include <filesystem>
+
+#include "sandforge/support/suggest.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const auto nearest = nearest_name(word, known);
+  return nearest ? ", did you mean " + *nearest + "?" : std::string();
+}
+
+}  // namespace
+
+std::string unexpected_word(const std::string& word, const KnownWords& known) {
+  if (word.size() > 1 && word.front() == '-') {
+    const auto name = word.substr(0, word.find('='));
+    // One letter is near to every other.
+    return "unknown option " + name +
+           (name.size() > 2 ? did_you_mean(name, known.options) : std::string());
+  }
+  if (!known.subcommands.empty())
+    return "unknown subcommand '" + word + "'" + did_you_mean(word, known.subcommands);
+  return "the word '" + word + "' is not expected here; a command to run follows after --";
+}
+
+std::string bad_repository(const std::string& text, const std::string& why) {
+  std::error_code ignored;
+  if (text.empty() || !std::filesystem::is_directory(text, ignored)) return why;
+  const auto path = std::filesystem::absolute(text).lexically_normal().native();
+  return why + ", did you mean " + path + "?";
+}
+
+}  // namespace sandforge::cli

@@ -1,0 +1,117 @@
+"""Every exit code that hosts/cli/README.md names is reached."""
+
+import os
+import signal
+
+from support import processes
+from support.case import SOURCE, wait_until
+from support.main import main
+
+
+def test_a_commands_own_code_is_passed_on(t):
+    session = t.session()
+    for code in (0, 1, 2, 42, 124, 125, 126, 127, 255):
+        for words in (["exec", session], ["run", "--provider", "local"]):
+            ran = t.sf(*words, "--", "sh", "-c", f"exit {code}", code=code)
+            assert ran.out == b"" and ran.err == b"", ran
+
+
+def test_a_signal_is_128_and_its_number(t):
+    session = t.session()
+    for name in ("HUP", "INT", "QUIT", "KILL", "SEGV", "TERM"):
+        number = getattr(signal, "SIG" + name)
+        ran = t.sf("exec", session, "--", "sh", "-c", f"kill -{name} $$", code=128 + number)
+        assert ran.out == b"" and ran.err == b"", ran
+    t.sf("run", "--provider", "local", "--", "sh", "-c", "kill -9 $$", code=137)
+
+
+def test_not_found_and_not_executable(t):
+    session = t.session()
+    t.sf("exec", session, "--", "sh", "-c", "echo 'echo hi' > script")
+    for words in (["exec", session], ["run", "--provider", "local"]):
+        missing = t.sf(*words, "--", "no-such-command", "x", code=127)
+        assert "no-such-command" in missing.error_text, missing
+        t.sf(*words, "--shell", "no-such-command", code=127)
+    refused = t.sf("exec", session, "--", "./script", code=126)
+    assert "script" in refused.error_text, refused
+    t.sf("exec", session, "--shell", "./script", code=126)
+    t.sf("exec", session, "--", "/", code=126)
+
+
+def test_a_command_that_takes_too_long(t):
+    session = t.session()
+    for words in (["exec", session], ["run", "--provider", "local"]):
+        ran = t.sf(*words, "--timeout", "300ms", "--", "sh", "-c",
+                   "printf partial; trap '' TERM; sleep 1234 & sleep 1234", code=124)
+        assert ran.out == b"partial", ran
+        assert ran.error_text == "sandforge: the command took too long and was ended\n", ran
+    wait_until(lambda: not [line for line in processes.below(t.dir).values() if "1234" in line],
+               "the tree ends")
+    assert t.sf("exec", session, "--timeout", "0", "--", "echo", "hi").text == "hi\n"
+    assert t.sf("exec", session, "--timeout", "2h", "--", "echo", "hi").text == "hi\n"
+
+
+def test_a_wrong_command_line_is_2_and_does_nothing(t):
+    wrong = [
+        [], ["nope"], ["--nope"], ["run"], ["run", "--"], ["run", "--nope", "--", "true"],
+        ["run", "true"], ["run", "--timeout", "5x", "--", "true"],
+        ["run", "--timeout", "-1", "--", "true"],
+        ["run", "--timeout", "99999999999999h", "--", "true"],
+        ["run", "--env", "=x", "--", "true"], ["run", "--env", "SURELY_NOT_SET", "--", "true"],
+        ["run", "--progress", "sometimes", "--", "true"], ["run", "--ref", "main", "--", "true"],
+        ["run", "--repo", "/a", "--repo", "/b", "--ref", "main", "--", "true"],
+        ["run", "--shell", "true", "--", "true"], ["start", "--", "true"],
+        ["start", "--ref", "main"], ["start", "--timeout", "5s"],
+        ["exec"], ["exec", "s"], ["exec", "--", "true"], ["exec", "s", "t", "--", "true"],
+        ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "true"],
+        ["stop"], ["rm"], ["providers", "x"], ["describe"], ["describe", "a", "b"],
+        ["settings"], ["settings", "effective"], ["settings", "nope"], ["config"],
+        ["config", "check"], ["config", "check", "a", "b"], ["plugins"], ["plugins", "doctor", "x"],
+        ["--log-level", "loud", "ps"], ["--config"], ["--config", "a", "--config", "b", "ps"],
+    ]
+    for words in wrong:
+        refused = t.sf(*words, code=2)
+        lines = refused.error_text.splitlines()
+        assert refused.out == b"" and len(lines) == 2, (words, refused)
+        assert lines[0].startswith("sandforge: ") and "--help" in lines[1], (words, refused)
+    assert os.listdir(t.dir) == ["home"], os.listdir(t.dir)
+
+
+def test_problems_are_1(t):
+    t.sf("config", "check", t.write("bad.yaml", "sandbux: {}\n"), code=1)
+    t.sf("config", "check", t.path("missing.yaml"), code=1)
+    t.write("plugins/text.so", "no library\n")
+    t.sf("--plugin-path", t.path("plugins"), "plugins", "doctor", code=1)
+
+
+def test_failures_of_sandforge_are_125_and_say_why(t):
+    failing = [
+        ["exec", "unknown", "--", "true"], ["ps", "unknown"], ["rm", "unknown"],
+        ["stop", "unknown"], ["run", "--provider", "unknown", "--", "true"],
+        ["describe", "unknown"], ["settings", "effective", "unknown"],
+        ["--config", t.path("missing.yaml"), "ps"], ["run", "--", "true"],
+        ["run", "--provider", "local", "--cwd", "/no/where", "--", "true"],
+    ]
+    for words in failing:
+        failed = t.sf(*words, code=125)
+        assert failed.out == b"" and failed.error_text.startswith("sandforge: "), (words, failed)
+
+
+def test_help_and_version_are_0(t):
+    assert t.sf("--help").err == b""
+    assert t.sf("--version").text.startswith("sandforge ")
+    t.sf("run", "--help", "--", "true")
+
+
+def test_the_readme_and_help_name_the_same_codes(t):
+    with open(os.path.join(SOURCE, "hosts/cli/README.md")) as file:
+        rows = [line.split("|")[1].strip() for line in file if line.startswith("| ")]
+    codes = rows[rows.index("exit code") + 1:]
+    assert codes == ["the command's own", "1", "2", "124", "125", "129, 130, 143", "141",
+                     "128 + n"], codes
+    text = t.sf("--help").text
+    for code in ("1", "2", "124", "125", "129 130 143", "141", "128+n"):
+        assert f"\n  {code} " in text, (code, text)
+
+
+main(globals())

@@ -1,0 +1,264 @@
+"""The main job: a repository is checked out, set up, and commands run in its session."""
+
+import hashlib
+import os
+import random
+import threading
+
+from support import processes
+from support.case import wait_until
+from support.main import main
+
+
+def test_run_checks_out_sets_up_and_runs(t):
+    repo = t.repository()
+    ran = t.sf("run", "--provider", "local", "--repo", f"file://{repo}", "--setup",
+               "pwd >> ../setup-ran", "--", "git", "log", "--oneline", "-1")
+    assert ran.text.endswith(" first\n") and len(ran.text.splitlines()) == 1, ran
+    assert ran.err == b"", ran
+    # The session is gone, its folder stays: so the provider promises.
+    assert t.sessions() == []
+    (folder,) = [name for name in os.listdir(t.root) if not name.startswith(".")]
+    assert t.read("root", folder, "setup-ran").decode() == f"{t.root}/{folder}/origin\n"
+    assert t.no_guest()
+
+
+def test_set_up_runs_once_in_a_kept_session(t):
+    repo = t.repository()
+    args = ["--provider", "local", "--session", "kept", "--repo", repo, "--setup",
+            "echo ran >> ../setup-ran", "--setup", "test -f README"]
+    first = t.sf("run", *args, "--keep", "--", "pwd")
+    assert first.text == f"{t.root}/kept/origin\n", first
+    assert first.error_text == "sandforge: session kept\n", first
+    again = t.sf("run", *args, "--", "sh", "-c", "cat README; cat ../setup-ran")
+    assert again.text == "hello\nran\n", again
+    # It existed before: it stays without --keep.
+    assert t.sessions() == ["kept"]
+    t.sf("stop", "kept")
+    assert t.sf("exec", "kept", "--", "cat", "../setup-ran").text == "ran\n"
+
+
+def test_keep_alone_makes_a_session_that_stays(t):
+    ran = t.sf("run", "--provider", "local", "--keep", "--", "sh", "-c", "echo hi > note")
+    (session,) = t.sessions()
+    assert ran.error_text == f"sandforge: session {session}\n", ran
+    assert t.sf("exec", session, "--", "cat", "note").text == "hi\n"
+
+
+def test_a_session_from_start_to_rm(t):
+    started = t.sf("start", "--provider", "local")
+    session = started.text.strip()
+    assert started.text == session + "\n" and session.startswith("s-"), started
+    assert started.err == b"", started
+
+    # Every call is another process.
+    t.sf("exec", session, "--", "sh", "-c", "echo hello > note")
+    assert t.sf("exec", session, "--", "cat", "note").text == "hello\n"
+    (shown,) = t.sf("ps").text.splitlines()[1:]
+    assert shown.split()[:4] == [session, "local", "running", "none"], shown
+
+    stopped = t.sf("stop", session)
+    assert stopped.text == session + "\n"
+    assert t.no_guest()
+    (shown,) = t.sf("ps").text.splitlines()[1:]
+    assert shown.split()[:3] == [session, "local", "stopped"], shown
+    assert t.sf("exec", session, "--", "cat", "note").text == "hello\n"
+
+    removed = t.sf("rm", session)
+    assert removed.text == session + "\n"
+    assert t.no_guest()
+    unknown = t.sf("exec", session, "--", "true", code=125)
+    assert unknown.error_text == f"sandforge: there is no session '{session}'\n", unknown
+    assert t.sf("rm", session, code=125).error_text == unknown.error_text
+    assert t.sf("stop", session, code=125).error_text == unknown.error_text
+    assert t.sf("rm", "-f", session).text == session + "\n"
+
+
+def test_several_sessions_at_once_in_stop_and_rm(t):
+    one, two = t.session(), t.session()
+    stopped = t.sf("stop", one, "nobody", two, code=125)
+    assert stopped.text == f"{one}\n{two}\n", stopped
+    assert stopped.error_text == "sandforge: there is no session 'nobody'\n", stopped
+    assert t.no_guest()
+    assert t.sf("rm", one, two).text == f"{one}\n{two}\n"
+    assert t.sessions() == []
+
+
+def test_five_mebibytes_through_stdin_and_back(t):
+    data = random.Random(7).randbytes(5 << 20)
+    session = t.session()
+    for words in (["exec", "-i", session], ["exec", session],
+                  ["run", "--provider", "local", "-i"]):
+        ran = t.sf(*words, "--", "cat", input=data)
+        assert hashlib.sha256(ran.out).digest() == hashlib.sha256(data).digest(), len(ran.out)
+        assert ran.err == b"", ran
+
+
+def test_stdin_is_at_its_end_unless_it_is_passed_on(t):
+    session = t.session()
+    assert t.sf("run", "--provider", "local", "--", "cat", input=b"kept back").out == b""
+    assert t.sf("exec", "-n", session, "--", "cat", input=b"kept back").out == b""
+
+
+def test_a_command_that_reads_no_stdin_ends_at_once(t):
+    session = t.session()
+    # The writing end stays open, as that of a shell that waits would.
+    child = t.spawn("exec", "-i", session, "--", "sh", "-c", "read line; echo $line", stdin=-1)
+    child.stdin.write(b"one\n")
+    child.stdin.flush()
+    wait_until(lambda: child.poll() is not None, "exec ends with its command")
+    assert child.stdout.read() == b"one\n"
+    child.stdin.close()
+
+
+def test_both_streams_arrive_apart_and_while_the_command_runs(t):
+    session = t.session()
+    child = t.spawn("exec", "-i", session, "--", "sh", "-c",
+                    "echo out; echo err >&2; read go; echo end", stdin=-1)
+    assert child.stdout.readline() == b"out\n"
+    assert child.stderr.readline() == b"err\n"
+    child.stdin.write(b"go\n")
+    child.stdin.close()
+    assert child.stdout.readline() == b"end\n"
+    assert child.wait(60) == 0
+
+
+def test_variables_reach_the_command_and_only_it(t):
+    ran = t.sf("run", "--provider", "local", "--env", "A=b c", "-e", "EMPTY=", "-e", "FROM_HOST",
+               "--", "sh", "-c", 'echo "$A|${EMPTY-unset}|$FROM_HOST|${OTHER-unset}"',
+               env={"FROM_HOST": "host's", "OTHER": "secret"})
+    assert ran.text == "b c||host's|unset\n", ran
+
+    session = t.session()
+    shown = ["--", "sh", "-c", "echo ${A-unset} ${B-unset}"]
+    assert t.sf("exec", session, "-e", "A=call", "-e", "B=2", *shown).text == "call 2\n"
+    assert t.sf("exec", session, *shown).text == "unset unset\n"
+
+
+def test_words_of_a_command_arrive_as_they_were_given(t):
+    words = ["a b", "$HOME", "x'y", "", "-n", "--", "*", "two\nlines", "é", "\t", b"\xff\xfe"]
+    ran = t.sf("run", "--provider", "local", "--", "printf", "%s\\0", *words)
+    expected = b"".join((w if isinstance(w, bytes) else w.encode()) + b"\0" for w in words)
+    assert ran.out == expected, ran
+    assert t.sf("run", "--provider", "local", "--shell", "echo a | tr a b && echo $0").text == \
+        "b\n/bin/sh\n"
+
+
+def test_working_directories(t):
+    session = t.session()
+    home = f"{t.root}/{session}"
+    assert t.sf("exec", session, "--", "pwd").text == home + "\n"
+    t.sf("exec", session, "--", "mkdir", "sub")
+    assert t.sf("exec", session, "-C", "sub", "--", "pwd").text == home + "/sub\n"
+    assert t.sf("exec", session, "-C", "/", "--", "pwd").text == "/\n"
+    gone = t.sf("exec", session, "-C", "nowhere", "--", "pwd", code=125)
+    assert "nowhere" in gone.error_text, gone
+    elsewhere = t.path("elsewhere")
+    other = t.session("--cwd", elsewhere)
+    assert t.sf("exec", other, "--", "pwd").text == elsewhere + "\n"
+
+
+def test_a_set_up_that_fails_keeps_its_error_and_nothing_runs(t):
+    repo = t.repository()
+    args = ["--provider", "local", "--repo", repo, "--setup", "echo 'no compiler' >&2; exit 17"]
+    ran = t.sf("run", *args, "--", "touch", t.path("ran"), code=125)
+    lines = ran.error_text.splitlines()
+    assert "set-up command 1 of 'origin' failed with exit code 17" in lines[0], ran
+    assert lines[1] == "  no compiler" and len(lines) == 2, ran
+    assert not os.path.exists(t.path("ran"))
+    assert t.sessions() == [] and t.no_guest()
+
+    # A session that was to stay is marked, says why, and is removed like any other.
+    kept = t.sf("run", *args, "--keep", "--session", "broken", "--", "touch", t.path("ran"),
+                code=125)
+    assert kept.error_text.splitlines()[-1] == "sandforge: session broken", kept
+    assert not os.path.exists(t.path("ran"))
+    (record,) = t.sf("ps", "--json").json
+    assert (record["status"], record["setup"]) == ("error", "failed"), record
+    started = t.sf("start", "--session", "half", *args, code=125)
+    assert "exit code 17" in started.error_text and "half" in started.error_text, started
+    assert started.out == b"", started
+    # Each use tries the set-up again, and fails the same way.
+    again = t.sf("exec", "half", "--", "touch", t.path("ran"), code=125)
+    assert "exit code 17" in again.error_text, again
+    assert not os.path.exists(t.path("ran"))
+    t.sf("rm", "broken", "half")
+    assert t.no_guest()
+
+
+def test_a_set_up_that_was_mended_runs_at_the_next_use(t):
+    repo = t.repository()
+    t.sf("start", "--provider", "local", "--session", "s", "--repo", repo, "--setup",
+         f"test -e {t.path('compiler')} && echo ran >> ../setup-ran", code=125)
+    t.write("compiler", "")
+    assert t.sf("exec", "s", "--", "cat", "../setup-ran").text == "ran\n"
+    assert t.sf("exec", "s", "--", "cat", "../setup-ran").text == "ran\n"
+
+
+def test_repositories_that_cannot_be_had(t):
+    relative = t.sf("run", "--provider", "local", "--repo", "origin", "--", "true", code=2)
+    assert "--repo: the clone URL is no https" in relative.error_text, relative
+    assert not os.path.exists(t.root) and not os.path.exists(t.state)
+    for url in (t.path("nope"), f"file://{t.path('nope')}"):
+        missing = t.sf("run", "--provider", "local", "--repo", url, "--", "true", code=125)
+        assert "git could not fetch 'nope'" in missing.error_text.splitlines()[0], missing
+        assert t.path("nope") in missing.error_text, missing
+    bad_ref = t.sf("run", "--provider", "local", "--repo", t.repository(), "--ref", "nope", "--",
+                   "true", code=125)
+    assert "'nope'" in bad_ref.error_text, bad_ref
+    assert t.sessions() == [] and t.no_guest()
+
+
+def test_two_repositories_lie_side_by_side(t):
+    one, two = t.repository("one"), t.repository("two")
+    ran = t.sf("run", "--provider", "local", "--repo", one, "--repo", two, "--setup",
+               "ls > listing", "--", "cat", "listing", "one/README", "two/README")
+    assert ran.text == "listing\none\ntwo\nhello\nhello\n", ran
+
+
+def test_a_session_with_an_odd_name_stays_below_the_root(t):
+    names = ["x" * 255, "é", "a b", "%41", "CON", "..a", "a..b", "~", "-", "A", "a"]
+    for name in names:
+        started = t.sf("start", "--provider", "local", f"--session={name}")
+        assert started.text == name + "\n", started
+        inside = t.sf("exec", name, "--", "pwd").text.strip()
+        assert os.path.dirname(inside) == t.root, inside
+    assert sorted(t.sessions()) == sorted(names)
+    assert sorted(os.listdir(t.dir)) == ["home", "root", "state"], os.listdir(t.dir)
+    for bad in ("..", ".", "a/../b", "/etc", "a\\b", "x" * 256, "a\nb", "a\x1bb", b"\xff"):
+        refused = t.sf("start", "--provider", "local", "--session", bad, code=125)
+        assert refused.error_text.startswith("sandforge: ") and refused.out == b"", refused
+    assert sorted(t.sessions()) == sorted(names)
+    t.sf("rm", *names)
+    assert t.no_guest()
+
+
+def test_detached_children_live_on_until_stop(t):
+    session = t.session()
+    ran = t.sf("exec", session, "--", "sh", "-c", "sleep 987654 & echo $!")
+    pid = int(ran.text)
+    assert processes.alive(pid)
+    shown = t.sf("ps", session).text.splitlines()
+    assert shown[0].split() == ["ID", "PID", "STATE", "COMMAND"], shown
+    assert shown[1].split(None, 2)[2].endswith("exited 0  sh -c sleep 987654 & echo $!"), shown
+    t.sf("stop", session)
+    assert not processes.alive(pid)
+    assert t.sf("ps", session).text == "ID  PID  STATE  COMMAND\n"
+
+
+def test_commands_run_side_by_side_in_one_session(t):
+    session = t.session()
+    results = []
+
+    def one(number):
+        results.append(t.sf("exec", session, "--", "sh", "-c", f"echo {number}; exit {number}",
+                            code=number).text)
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [f"{n}\n" for n in range(1, 6)], results
+
+
+main(globals())

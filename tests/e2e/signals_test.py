@@ -1,0 +1,266 @@
+"""Interrupts, broken pipes and slow readers: the command's whole tree ends, and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import time
+
+from support import processes, pty
+from support.case import SANITIZED, wait_until
+from support.main import main
+
+# Prints its pid; its children are one in the same group, one in a session of its own, and one whose
+# parent is gone.
+TREE = """
+sleep 11223 & setsid sleep 11224 & (setsid sleep 11225 &)
+echo ready
+sleep 11226
+"""
+
+
+def sleepers(t):
+    return [line for line in processes.below(t.dir).values() if line.startswith("sleep 1122")]
+
+
+def all_words(t):
+    """One way to run a command in each kind of session."""
+    return {"run": ["run", "--provider", "local"], "exec": ["exec", t.session()]}
+
+
+def interrupted(t, words, number, code):
+    child = t.spawn(*words, "--", "sh", "-c", TREE)
+    assert child.stdout.readline() == b"ready\n"
+    wait_until(lambda: len(sleepers(t)) == 4, "the tree runs")
+    child.send_signal(number)
+    ended = t.finish(child, code)
+    assert ended.out == b"" and ended.err == b"", ended
+    assert sleepers(t) == [], "the whole tree ended before the program did"
+
+
+def test_sigint_ends_the_whole_tree(t):
+    for words in all_words(t).values():
+        interrupted(t, words, signal.SIGINT, 130)
+    (session,) = t.sessions()
+    assert t.sf("exec", session, "--", "echo", "hi").text == "hi\n"
+
+
+def test_sigterm_ends_the_whole_tree(t):
+    for words in all_words(t).values():
+        interrupted(t, words, signal.SIGTERM, 143)
+
+
+def test_sighup_ends_the_whole_tree(t):
+    for words in all_words(t).values():
+        interrupted(t, words, signal.SIGHUP, 129)
+
+
+def test_an_interrupt_of_json_answers_in_json(t):
+    session = t.session()
+    child = t.spawn("exec", "--json", session, "--", "sh", "-c",
+                    f"echo partial; touch {t.path('up')}; sleep 11226")
+    wait_until(lambda: os.path.exists(t.path("up")), "the command runs")
+    child.send_signal(signal.SIGINT)
+    ended = t.finish(child, 130)
+    assert ended.json["result"]["outcome"] == "cancelled", ended
+    assert ended.json["result"]["stdout"] == "partial\n", ended
+
+
+def test_what_a_command_says_about_its_end_is_shown(t):
+    for words in all_words(t).values():
+        child = t.spawn(*words, "--", "sh", "-c",
+                        "trap 'echo cleaning; echo up >&2; exit 3' TERM; echo ready; "
+                        "while :; do sleep 0.05; done")
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGINT)
+        ended = t.finish(child, 130)
+        assert ended.out == b"cleaning\n" and ended.err.endswith(b"up\n"), ended
+
+
+def test_a_second_interrupt_ends_the_program_at_once(t):
+    session = t.session()
+    # It ignores what the first interrupt sends; the grace that it gets is what we cut short.
+    child = t.spawn("exec", session, "--", "sh", "-c",
+                    "trap 'echo asked' TERM INT HUP; echo ready; while :; do sleep 0.1; done")
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.stdout.readline() == b"asked\n"
+    child.send_signal(signal.SIGINT)
+    assert t.finish(child).code == 130
+    assert t.sf("exec", session, "--", "echo", "hi").text == "hi\n"
+    t.sf("rm", session)
+
+
+def test_an_interrupt_during_set_up(t):
+    child = t.spawn("run", "--provider", "local", "--setup", f"touch {t.path('up')}; sleep 11226",
+                    "--repo", t.repository(), "--", "touch", t.path("ran"))
+    wait_until(lambda: os.path.exists(t.path("up")), "the set-up runs")
+    child.send_signal(signal.SIGINT)
+    t.finish(child, 130)
+    assert not os.path.exists(t.path("ran"))
+    assert sleepers(t) == [] and t.sessions() == [] and t.no_guest()
+
+
+def test_ctrl_c_at_a_terminal(t):
+    session = t.session()
+    ours, theirs = pty.pair()
+    child = t.spawn("exec", session, "--", "sh", "-c", TREE, stdin=theirs, stdout=theirs,
+                    stderr=theirs, through=["setsid", "--ctty", "--wait"])
+    os.close(theirs)
+    assert pty.read_until(ours, b"ready") == b"ready"
+    os.write(ours, b"\x03")
+    assert t.finish(child).code == 130
+    assert sleepers(t) == []
+    os.close(ours)
+
+
+def test_a_command_with_a_terminal_gets_ctrl_c_itself(t):
+    session = t.session()
+    ours, theirs = pty.pair()
+    child = t.spawn("exec", "-t", session, "--", "sh", "-c",
+                    "trap 'echo caught; exit 7' INT; test -t 0 && test -t 1 && echo ready; "
+                    "while :; do sleep 0.1; done", stdin=theirs, stdout=theirs, stderr=theirs,
+                    through=["setsid", "--ctty", "--wait"])
+    os.close(theirs)
+    pty.read_until(ours, b"ready")
+    os.write(ours, b"\x03")
+    pty.read_until(ours, b"caught")
+    assert t.finish(child).code == 7
+    os.close(ours)
+
+
+def test_ignored_signals_stay_ignored(t):
+    session = t.session()
+    child = t.spawn("exec", session, "--", "sh", "-c",
+                    f"echo ready; while ! test -e {t.path('go')}; do sleep 0.05; done; echo end",
+                    through=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGHUP)
+    t.write("go", "")
+    assert child.stdout.read() == b"end\n"
+    assert child.wait(60) == 0
+
+
+def test_the_program_killed_in_a_command(t):
+    session = t.session()
+    child = t.spawn("exec", session, "--", "sh", "-c", "echo ready; sleep 11226")
+    assert child.stdout.readline() == b"ready\n"
+    child.kill()
+    child.wait()
+    assert t.sf("exec", session, "--", "echo", "hi").text == "hi\n"
+    assert t.sessions() == [session]
+    t.sf("rm", session)
+    assert t.no_guest() and sleepers(t) == []
+
+
+def test_the_program_killed_at_any_moment_of_a_start(t):
+    repo = t.repository()
+    for number in range(12):
+        child = t.spawn("start", "--provider", "local", "--session", f"s{number}", "--repo", repo,
+                        "--setup", "true")
+        # Not a proof of anything: it spreads the kills over what a start does.
+        time.sleep(number * 0.01)
+        child.kill()
+        child.communicate()
+    for session in t.sessions():
+        ran = t.sf("exec", session, "--", "cat", "README")
+        assert ran.text == "hello\n", ran
+    for number in range(12):
+        t.sf("rm", "-f", f"s{number}")
+    assert t.sessions() == [] and t.no_guest()
+
+
+def test_the_guest_killed_from_outside(t):
+    session = t.session()
+    t.sf("exec", session, "--", "sh", "-c", "echo hi > note; setsid sleep 11225 & sleep 11223 &")
+    wait_until(lambda: len(sleepers(t)) == 2, "the children run")
+    (guest,) = [pid for pid, line in processes.below(t.dir).items() if "sandforge-guest" in line]
+    os.kill(guest, signal.SIGKILL)
+    wait_until(lambda: not processes.alive(guest), "the guest is dead")
+    # Merely stopped: it is started again, and what the old one left behind is no part of it.
+    assert t.sf("exec", session, "--", "cat", "note").text == "hi\n"
+    assert t.sf("rm", session).text == session + "\n"
+    assert sleepers(t) == []
+
+
+def test_a_reader_that_goes_away_is_quiet(t):
+    for words in all_words(t).values():
+        child = t.spawn(*words, "--", "sh", "-c", "yes & setsid sleep 11225 & yes")
+        assert child.stdout.read(2) == b"y\n"
+        child.stdout.close()
+        child.stdout = None
+        ended = t.finish(child, 141)
+        assert ended.err == b"", ended
+        assert sleepers(t) == []
+        assert not [line for line in processes.below(t.dir).values() if line == "yes"]
+
+
+def test_yes_into_head(t):
+    session = t.session()
+    through = subprocess.run(
+        ["sh", "-c", 'for w in "run --provider local" "exec $2"; do "$1" $w -- yes | head -1; done',
+         "sh", t.program, session], env=t.env, stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=120)
+    assert through.stdout == b"y\ny\n" and through.stderr == b"", through
+    assert not [line for line in processes.below(t.dir).values() if line == "yes"]
+
+
+def test_lists_and_help_into_a_closed_pipe_are_quiet(t):
+    t.session()
+    for words in (["--help"], ["run", "--help"], ["ps"], ["ps", "--json"], ["providers"],
+                  ["providers", "--json"], ["describe", "local"], ["plugins", "doctor"],
+                  ["settings", "effective", "local", "--json"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        child = t.spawn(*words, stdout=writing)
+        os.close(writing)
+        ended = t.finish(child)
+        # Help is written before anything else is done: the signal itself ends it.
+        assert ended.code in ((-signal.SIGPIPE,) if "--help" in words else (141,)), (words, ended)
+        assert ended.err == b"", (words, ended)
+
+
+def test_a_full_device_is_an_error(t):
+    session = t.session()
+    with open("/dev/full", "wb") as full:
+        for words in (["exec", session], ["run", "--provider", "local"]):
+            ended = t.finish(t.spawn(*words, "--", "yes", stdout=full), 125)
+            assert ended.error_text == ("sandforge: the output cannot be written: "
+                                        "No space left on device\n"), ended
+        for words in (["ps"], ["--help"], ["providers", "--json"]):
+            ended = t.finish(t.spawn(*words, stdout=full), 125)
+            assert ended.error_text == ("sandforge: the output cannot be written: "
+                                        "No space left on device\n"), (words, ended)
+
+
+def test_a_slow_reader_holds_the_command_back(t):
+    session = t.session()
+    size = 64 << 20
+    count = t.path("written")
+    # The command says how far it came, beside its output.
+    child = t.spawn("exec", session, "--", "sh", "-c",
+                    f"head -c {size} /dev/zero; echo all > {count}")
+    child.stdout.read(1)
+    peak = []
+
+    def stalled():
+        # Nobody reads: the writer must come to rest with most of its output still to come.
+        seen = [processes.peak_memory_kib(child.pid)]
+        peak.extend(seen)
+        lines = [pid for pid, line in processes.below(t.dir).items() if line.startswith("head -c")]
+        return lines and processes.state(lines[0]) == "S" and processes.blocked_in_write(lines[0])
+    wait_until(stalled, "the command waits for its reader")
+    assert not os.path.exists(count)
+    total = 1
+    while True:
+        piece = child.stdout.read(1 << 16)
+        if not piece:
+            break
+        total += len(piece)
+        peak.append(processes.peak_memory_kib(child.pid) or 0)
+    assert total == size
+    assert child.wait(60) == 0
+    if not SANITIZED:
+        assert max(peak) < 48 << 10, f"{max(peak)} KiB"
+
+
+main(globals())
