@@ -65,6 +65,16 @@ TEST_CASE("a braced list inside a co_await expression") {
   CHECK(in_body("auto r = co_await run(a, std::vector<int>{1, g(2)});") == "co-await-braces");
 }
 
+TEST_CASE("a lambda that captures by value inside a co_await expression") {
+  CHECK(in_body("co_await run([lane] { g(lane); });") == "co-await-lambda");
+  CHECK(in_body("auto r = co_await run(a, [&b, c = move(d)](int) { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([=] { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([*this] { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await object->run([a]() mutable { g(a); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([this, &a] { g(a); }, b[i], f(c)[0]);") == "");
+  CHECK(in_body("auto work = [lane] { g(lane); };\nco_await run(work);") == "");
+}
+
 TEST_CASE("shapes of co_await that are fine") {
   CHECK(in_body("co_await run(a, b);") == "");
   CHECK(in_body("auto r = co_await run(a ? b : c);\nif (r) { g(r); }") == "");
@@ -96,6 +106,11 @@ TEST_CASE("sleeping in tests") {
   CHECK(rules("tests/unit/x/a.cpp", "::usleep(10);") == "test-sleeps");
   CHECK(rules("tests/unit/x/a.cpp", "run(\"sleep 5\"); // sleep(5)") == "");
   CHECK(rules("core/src/a.cpp", "sleep(1);") == "");
+  // A timer of the host, in a coroutine.
+  CHECK(rules("tests/unit/x/a.cpp", "Task f() { co_await sleep_for(ms); }") == "");
+  CHECK(rules("tests/unit/x/a.cpp", "sleep_for(ms);") == "test-sleeps");
+  CHECK(rules("tests/unit/x/a.cpp", "co_await x; std::this_thread::sleep_for(ms);") ==
+        "test-sleeps");
 }
 
 TEST_CASE("calls that change or end the whole process") {
