@@ -51,6 +51,13 @@ bool uses_coroutines(const std::vector<Token>& tokens) {
   return false;
 }
 
+// Of the layer for authors: sleep_for in a coroutine, host.sleep(…).
+bool is_host_timer(const std::vector<Token>& tokens, std::size_t i, bool has_coroutines) {
+  const std::string_view before = i == 0 ? "" : text_at(tokens, i - 1);
+  return (has_coroutines && tokens[i].text == "sleep_for" && before != "::") ||
+         (tokens[i].text == "sleep" && (before == "." || before == "->"));
+}
+
 void check_views(const std::vector<Token>& tokens, std::size_t i, Findings& findings) {
   const std::string_view word = tokens[i].text;
   const bool in_std = text_at(tokens, i + 1) == "::" && i >= 2 && tokens[i - 1].text == "::" &&
@@ -95,9 +102,7 @@ void check_calls(const Source& source, Findings& findings) {
       continue;
     }
     check_views(tokens, i, findings);
-    // Of the layer for authors: a timer of the host, awaited.
-    const bool is_timer = has_coroutines && token.text == "sleep_for" &&
-                          (i == 0 || text_at(tokens, i - 1) != "::");
+    const bool is_timer = is_host_timer(tokens, i, has_coroutines);
     const bool sleeps_here =
         contains(sleeps, token.text) && text_at(tokens, i + 1) == "(" && !is_timer;
     if (is_test && sleeps_here) {
