@@ -1,6 +1,6 @@
 // Shapes of co_await that g++ 12 compiles to wrong code: in a condition, in ?:, in a handler, as
-// part of a larger expression, and with a braced list or a lambda that captures by value inside the
-// awaited expression (its closure is destroyed twice).
+// part of a larger expression, and with a braced list, a lambda that captures by value, or a ?:
+// inside the awaited expression (what it makes is destroyed twice).
 #include <array>
 #include <string_view>
 
@@ -133,6 +133,10 @@ class Awaits {
       if (is(token, "[") && is_introducer(i) && captures_a_copy(i)) {
         add("co-await-lambda", i,
             "a lambda that captures by value inside a co_await expression: name it first");
+        return;
+      }
+      if (is(token, "?") && depth > 0) {
+        add("co-await-conditional", i, "?: inside a co_await expression: name its result first");
         return;
       }
       if (is(token, "{") && token.partner != none) {

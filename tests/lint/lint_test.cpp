@@ -53,6 +53,8 @@ TEST_CASE("co_await in ?:") {
   CHECK(in_body("auto r = a ? co_await one() : two();") == "co-await-conditional");
   CHECK(in_body("auto r = co_await one() ? 1 : 2;") == "co-await-conditional");
   CHECK(in_body("auto r = a(1, b[2]) ? 3 : co_await one();") == "co-await-conditional");
+  CHECK(in_body("auto r = co_await run(a ? b : c());") == "co-await-conditional");
+  CHECK(in_body("co_await run(x, f(a ? 1 : 2)).then();") == "co-await-conditional");
 }
 
 TEST_CASE("co_await in a handler") {
@@ -107,7 +109,8 @@ TEST_CASE("aggregates as parameters of coroutines") {
 
 TEST_CASE("shapes of co_await that are fine") {
   CHECK(in_body("co_await run(a, b);") == "");
-  CHECK(in_body("auto r = co_await run(a ? b : c);\nif (r) { g(r); }") == "");
+  CHECK(in_body("auto r = co_await run(a);\nif (r) { g(r ? 1 : 2); }") == "");
+  CHECK(in_body("co_await run([&] { return a ? b : c; });") == "");
   CHECK(in_body("if (a) { co_await run(); } else { co_await other(); }") == "");
   CHECK(in_body("auto x = a ? b : c;\nco_await run(x);") == "");
   CHECK(in_body("co_await run([&] { g(); }, [](int) {});") == "");

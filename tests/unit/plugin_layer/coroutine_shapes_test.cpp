@@ -218,6 +218,82 @@ Task<T> twice(Task<T> first, Task<T> second) {
   co_return one + two;
 }
 
+Task<std::string> passes_on(std::string text) {
+  co_return co_await long_text(std::move(text));
+}
+
+Task<std::size_t> owns(std::unique_ptr<Wanted> one, std::optional<Wanted> two,
+                       std::vector<Wanted> more, Wanted last = Wanted("default")) {
+  co_await sleep_for(milliseconds(0));
+  const std::size_t optional = two ? two->name.size() : 0;
+  co_return one->name.size() + optional + more.size() + last.name.size();
+}
+
+// Arguments that are joined, moved, or made by default in place; one that is chosen has a name.
+Task<std::size_t> arguments(bool flag) {
+  const std::string a(40, 'a');
+  const std::string b(50, 'b');
+  const std::string chosen = flag ? std::string(60, 'c') : b;
+  const std::string& preferred = flag ? a : b;
+  const std::string one = co_await long_text(preferred);
+  const std::string two = co_await long_text(chosen);
+  const std::string three = co_await passes_on(a + b + "text");
+  const std::vector<Wanted> more(2, Wanted("more"));
+  const std::size_t four = co_await owns(std::make_unique<Wanted>("1"), Wanted("22"), more);
+  const std::size_t five = co_await owns(std::make_unique<Wanted>("1"), std::nullopt, more,
+                                         Wanted(std::string(30, 'l')));
+  co_return one.size() + two.size() + three.size() + four + five;
+}
+
+Task<std::pair<std::string, Wanted>> two_values() {
+  co_await sleep_for(milliseconds(0));
+  co_return std::pair<std::string, Wanted>(std::string(33, 'p'), Wanted("second"));
+}
+Task<std::unique_ptr<Wanted>> made() {
+  co_return std::make_unique<Wanted>("made");
+}
+Task<std::string> answers() {
+  const auto [first, second] = co_await two_values();
+  const std::unique_ptr<Wanted> owned = co_await made();
+  std::string all = first + second.name + owned->name;
+  const std::vector<std::string> list(3, std::string(20, 'e'));
+  for (const std::string& element : list) {
+    const std::string longer = co_await long_text(element);
+    all += longer.substr(0, 1);
+  }
+  const auto work = [all] { return all + "!"; };
+  const std::string worked = co_await run_blocking(work);
+  const std::string shielded = co_await with_stop(StopToken(), passes_on(worked));
+  co_return shielded.substr(0, worked.size());
+}
+
+Task<std::size_t> refuses(Wanted one, std::string two) {
+  co_await sleep_for(milliseconds(0));
+  if (two.empty()) co_return one.name.size();
+  throw Error(Code::conflict, one.name + two);
+}
+std::string no_argument() {
+  throw Error(Code::invalid, "no argument");
+}
+// What was made for a call that fails is destroyed once.
+Task<std::string> failures() {
+  const Counted counted;
+  std::string why;
+  try {
+    const std::size_t never = co_await refuses(Wanted("one"), std::string(40, 't'));
+    why = std::to_string(never);
+  } catch (const Error& e) {
+    why = e.message();
+  }
+  try {
+    const std::size_t never = co_await refuses(Wanted("two"), no_argument());
+    why += std::to_string(never);
+  } catch (const Error& e) {
+    why += e.message();
+  }
+  co_return why;
+}
+
 Task<std::string> through_reference(const std::unique_ptr<Base>& object) {
   const std::string name = co_await object->name(Wanted("ref"));
   co_return name;
@@ -238,6 +314,14 @@ TEST_CASE("shapes of coroutines that compile to right code") {
     CHECK(bench.run<int>([] { return in_branches_and_switch(1); }).value == 3);
     CHECK(bench.run<int>([] { return in_branches_and_switch(2); }).value == 3);
     CHECK(bench.run<int>([] { return lambdas(); }).value == 6);
+    CHECK(bench.run<std::size_t>([] { return arguments(true); }).value ==
+          140 + 160 + 194 + 12 + 33);
+    CHECK(bench.run<std::size_t>([] { return arguments(false); }).value ==
+          150 + 150 + 194 + 12 + 33);
+    CHECK(bench.run<std::string>([] { return answers(); }).value ==
+          std::string(33, 'p') + "secondmadeeee!");
+    CHECK(bench.run<std::string>([] { return failures(); }).value ==
+          "one" + std::string(40, 't') + "no argument");
     const std::unique_ptr<Base> object = std::make_unique<Derived>();
     CHECK(bench.run<std::string>([&] { return through_reference(object); }).value ==
           std::string(40, 'p') + "ref");

@@ -17,8 +17,8 @@
  *
  * g++ 12 miscompiles some shapes, which tests/lint refuses in this tree. In yours: give each class
  * that is passed to a coroutine a constructor of its own; bind what co_await answers to a named
- * local before if, while, ?: or another call; no braced list and no lambda that captures by value
- * inside a co_await expression: name it first; no co_await in a handler.
+ * local before if, while, ?: or another call; inside a co_await expression no braced list, no ?:
+ * and no lambda that captures by value, but a name for it; no co_await in a handler.
  */
 #pragma once
 
