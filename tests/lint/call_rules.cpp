@@ -42,6 +42,22 @@ bool is_free_call(const std::vector<Token>& tokens, std::size_t i) {
   return !declares;
 }
 
+bool uses_coroutines(const std::vector<Token>& tokens) {
+  for (const Token& token : tokens) {
+    if (token.kind == Kind::word && token.text == "co_await") {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Of the layer for authors: sleep_for in a coroutine, host.sleep(…).
+bool is_host_timer(const std::vector<Token>& tokens, std::size_t i, bool has_coroutines) {
+  const std::string_view before = i == 0 ? "" : text_at(tokens, i - 1);
+  return (has_coroutines && tokens[i].text == "sleep_for" && before != "::") ||
+         (tokens[i].text == "sleep" && (before == "." || before == "->"));
+}
+
 void check_views(const std::vector<Token>& tokens, std::size_t i, Findings& findings) {
   const std::string_view word = tokens[i].text;
   const bool in_std = text_at(tokens, i + 1) == "::" && i >= 2 && tokens[i - 1].text == "::" &&
@@ -71,6 +87,7 @@ void check_calls(const Source& source, Findings& findings) {
   const bool is_plugin = source.is_below("plugins/") || source.is_below("sdk/include/");
   const bool is_core = source.is_below("core/");
   const std::vector<Token>& tokens = source.tokens;
+  const bool has_coroutines = uses_coroutines(tokens);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
     if (token.kind == Kind::string && is_core && contains(providers, token.text)) {
@@ -85,7 +102,9 @@ void check_calls(const Source& source, Findings& findings) {
       continue;
     }
     check_views(tokens, i, findings);
-    const bool sleeps_here = contains(sleeps, token.text) && text_at(tokens, i + 1) == "(";
+    const bool is_timer = is_host_timer(tokens, i, has_coroutines);
+    const bool sleeps_here =
+        contains(sleeps, token.text) && text_at(tokens, i + 1) == "(" && !is_timer;
     if (is_test && sleeps_here) {
       findings.add("test-sleeps", token.line,
                    token.text + " in a test: wait on the condition, with a bound");

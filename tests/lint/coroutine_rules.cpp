@@ -1,5 +1,6 @@
 // Shapes of co_await that g++ 12 compiles to wrong code: in a condition, in ?:, in a handler, as
-// part of a larger expression, and with a braced list inside the awaited expression.
+// part of a larger expression, and with a braced list, a lambda that captures by value, or a ?:
+// inside the awaited expression (what it makes is destroyed twice).
 #include <array>
 #include <string_view>
 
@@ -37,7 +38,7 @@ class Awaits {
         check_place(i, open);
         check_handler(i, open);
         check_conditional(i);
-        check_braces(i);
+        check_inside(i);
       }
     }
   }
@@ -122,11 +123,20 @@ class Awaits {
   }
 
   // From co_await to the end of its expression; bodies of lambdas are another function.
-  void check_braces(std::size_t at) {
+  void check_inside(std::size_t at) {
     int depth = 0;
     for (std::size_t i = at + 1; i < tokens_.size(); ++i) {
       const Token& token = tokens_[i];
       if (is(token, ";") || (closes(token) && depth == 0)) {
+        return;
+      }
+      if (is(token, "[") && is_introducer(i) && captures_a_copy(i)) {
+        add("co-await-lambda", i,
+            "a lambda that captures by value inside a co_await expression: name it first");
+        return;
+      }
+      if (is(token, "?") && depth > 0) {
+        add("co-await-conditional", i, "?: inside a co_await expression: name its result first");
         return;
       }
       if (is(token, "{") && token.partner != none) {
@@ -142,6 +152,30 @@ class Awaits {
         --depth;
       }
     }
+  }
+
+  // A subscript follows a value; the brackets of a lambda begin one.
+  bool is_introducer(std::size_t bracket) const {
+    const Token& before = tokens_[bracket - 1];
+    const bool value = before.kind == Kind::word || before.kind == Kind::string ||
+                       is(before, ")") || is(before, "]");
+    return tokens_[bracket].partner != none && !value;
+  }
+
+  // References and `this` are copied without harm.
+  bool captures_a_copy(std::size_t bracket) const {
+    bool at_start = true;
+    for (std::size_t i = bracket + 1; i < tokens_[bracket].partner; ++i) {
+      const Token& token = tokens_[i];
+      if (at_start && !is(token, "&") && !is(token, "this")) {
+        return true;
+      }
+      at_start = is(token, ",");
+      if (opens(token) && token.partner != none) {
+        i = token.partner;
+      }
+    }
+    return false;
   }
 
   // A block holds statements; a braced list holds expressions. After `)`, `]` and the words that

@@ -25,6 +25,7 @@ Source make_source(std::string path, std::string text) {
 std::vector<Finding> check(const Source& source, const Tree& tree) {
   Findings findings(source);
   check_coroutines(source, findings);
+  check_aggregates(source, tree, findings);
   check_calls(source, findings);
   check_includes(source, tree, findings);
   check_text(source, tree, findings);

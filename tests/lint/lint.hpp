@@ -28,10 +28,12 @@ struct Source {
   bool is_below(std::string_view folder) const { return path.rfind(folder, 0) == 0; }
 };
 
-// Every path of the tree, to tell which file an #include means, and where the tree lies.
+// Every path of the tree, to tell which file an #include means, where the tree lies, and the
+// classes without constructors that authors of plugins see.
 struct Tree {
   std::set<std::string> paths;
   std::string root;
+  std::set<std::string> aggregates;
 };
 
 class Findings {
@@ -49,9 +51,13 @@ class Findings {
 
 // The groups of rules, one file each.
 void check_coroutines(const Source& source, Findings& findings);
+void check_aggregates(const Source& source, const Tree& tree, Findings& findings);
 void check_calls(const Source& source, Findings& findings);
 void check_includes(const Source& source, const Tree& tree, Findings& findings);
 void check_text(const Source& source, const Tree& tree, Findings& findings);
+
+// Names of the classes of a file that have data, and neither constructors nor hidden parts.
+std::set<std::string> aggregates_of(const Source& source);
 
 Source make_source(std::string path, std::string text);
 std::vector<Finding> check(const Source& source, const Tree& tree);

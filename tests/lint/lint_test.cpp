@@ -12,7 +12,8 @@ const Tree& tree() {
       {"core/include/sandforge/core/host.hpp", "core/src/json.hpp", "plugins/local/src/root.hpp",
        "plugins/local/src/json.hpp", "hosts/cli/args.hpp", "sdk/include/sandforge/abi.h",
        "sdk/include/sandforge/ext/pty.h", "README.md"},
-      "/somewhere/checkout"};
+      "/somewhere/checkout",
+      {"Shared"}};
   return made;
 }
 
@@ -52,6 +53,8 @@ TEST_CASE("co_await in ?:") {
   CHECK(in_body("auto r = a ? co_await one() : two();") == "co-await-conditional");
   CHECK(in_body("auto r = co_await one() ? 1 : 2;") == "co-await-conditional");
   CHECK(in_body("auto r = a(1, b[2]) ? 3 : co_await one();") == "co-await-conditional");
+  CHECK(in_body("auto r = co_await run(a ? b : c());") == "co-await-conditional");
+  CHECK(in_body("co_await run(x, f(a ? 1 : 2)).then();") == "co-await-conditional");
 }
 
 TEST_CASE("co_await in a handler") {
@@ -65,9 +68,49 @@ TEST_CASE("a braced list inside a co_await expression") {
   CHECK(in_body("auto r = co_await run(a, std::vector<int>{1, g(2)});") == "co-await-braces");
 }
 
+TEST_CASE("a lambda that captures by value inside a co_await expression") {
+  CHECK(in_body("co_await run([lane] { g(lane); });") == "co-await-lambda");
+  CHECK(in_body("auto r = co_await run(a, [&b, c = move(d)](int) { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([=] { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([*this] { g(); });") == "co-await-lambda");
+  CHECK(in_body("co_await object->run([a]() mutable { g(a); });") == "co-await-lambda");
+  CHECK(in_body("co_await run([this, &a] { g(a); }, b[i], f(c)[0]);") == "");
+  CHECK(in_body("auto work = [lane] { g(lane); };\nco_await run(work);") == "");
+}
+
+TEST_CASE("aggregates as parameters of coroutines") {
+  const std::string rule = "coroutine-aggregate";
+  const std::string plain = "struct Options { int a = 1; std::string b; };\n";
+  CHECK(rules("core/src/a.cpp", plain + "Task<void> f(Options o);") == rule);
+  CHECK(rules("core/src/a.cpp", plain + "asio::awaitable<int> C::f(int, const Options o) {}") ==
+        rule);
+  CHECK(rules("core/src/a.cpp", plain + "Task<std::map<int, T>> f(n::Options o, int b);") == rule);
+  CHECK(rules("plugins/x/src/a.cpp", "Task<void> f(Shared s);") == rule);
+  CHECK(
+      rules("core/src/a.cpp",
+            "class C { public: void g() {} ~C(); std::vector<int> v{1}; };\nTask<void> f(C c);") ==
+      rule);
+  CHECK(rules("sdk/include/sandforge/plugin/a.hpp", "virtual Result<int> f(Shared s) = 0;") ==
+        rule);
+  CHECK(rules("plugins/x/src/a.cpp", "Result<int> f(Shared s);") == "");
+  // By reference, in a function that is no coroutine, or only inside another type.
+  CHECK(rules("core/src/a.cpp", plain + "Task<void> f(const Options& o, Options* p);") == "");
+  CHECK(rules("core/src/a.cpp", plain + "void f(Options o); Task<void> t(make(Options()));") == "");
+  CHECK(rules("core/src/a.cpp", plain + "Task<void> f(std::vector<Options> o);") == "");
+  CHECK(rules("core/src/a.cpp", "Task<void> f(Shared s);") == "");
+  // Classes with constructors, inherited ones too, with hidden parts, or without data.
+  CHECK(rules("core/src/a.cpp", "struct O { O() {} int a; };\nTask<void> f(O o);") == "");
+  CHECK(rules("core/src/a.cpp", "struct O : B { using B::O; int a; };\nTask<void> f(O o);") == "");
+  CHECK(rules("core/src/a.cpp", "class O { int g() const; private: int a; };\nTask<int> f(O o);") ==
+        "");
+  CHECK(rules("core/src/a.cpp", "struct O { static int a; void g(); };\nTask<void> f(O o);") == "");
+  CHECK(rules("core/src/a.cpp", "struct O;\nenum class E { a };\nTask<void> f(O o, E e);") == "");
+}
+
 TEST_CASE("shapes of co_await that are fine") {
   CHECK(in_body("co_await run(a, b);") == "");
-  CHECK(in_body("auto r = co_await run(a ? b : c);\nif (r) { g(r); }") == "");
+  CHECK(in_body("auto r = co_await run(a);\nif (r) { g(r ? 1 : 2); }") == "");
+  CHECK(in_body("co_await run([&] { return a ? b : c; });") == "");
   CHECK(in_body("if (a) { co_await run(); } else { co_await other(); }") == "");
   CHECK(in_body("auto x = a ? b : c;\nco_await run(x);") == "");
   CHECK(in_body("co_await run([&] { g(); }, [](int) {});") == "");
@@ -96,6 +139,12 @@ TEST_CASE("sleeping in tests") {
   CHECK(rules("tests/unit/x/a.cpp", "::usleep(10);") == "test-sleeps");
   CHECK(rules("tests/unit/x/a.cpp", "run(\"sleep 5\"); // sleep(5)") == "");
   CHECK(rules("core/src/a.cpp", "sleep(1);") == "");
+  // Timers of the host.
+  CHECK(rules("tests/unit/x/a.cpp", "host.sleep(lane, ms).get(); host->sleep(lane, ms);") == "");
+  CHECK(rules("tests/unit/x/a.cpp", "Task f() { co_await sleep_for(ms); }") == "");
+  CHECK(rules("tests/unit/x/a.cpp", "sleep_for(ms);") == "test-sleeps");
+  CHECK(rules("tests/unit/x/a.cpp", "co_await x; std::this_thread::sleep_for(ms);") ==
+        "test-sleeps");
 }
 
 TEST_CASE("calls that change or end the whole process") {

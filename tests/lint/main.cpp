@@ -49,10 +49,17 @@ std::set<std::string> list(const fs::path& root) {
 
 int run(const fs::path& root) {
   const AllowList allowed(read(root / "tests/lint/allow.txt"));
-  const Tree tree{list(root), root.string()};
-  int found = 0;
+  Tree tree{list(root), root.string(), {}};
+  std::vector<Source> sources;
   for (const std::string& path : tree.paths) {
-    for (const Finding& finding : check(make_source(path, read(root / path)), tree)) {
+    sources.push_back(make_source(path, read(root / path)));
+    if (sources.back().is_below("sdk/include/") || sources.back().is_below("plugins/")) {
+      tree.aggregates.merge(aggregates_of(sources.back()));
+    }
+  }
+  int found = 0;
+  for (const Source& source : sources) {
+    for (const Finding& finding : check(source, tree)) {
       if (!allowed.covers(finding)) {
         std::cout << finding.path << ':' << finding.line << ": " << finding.message << " ["
                   << finding.rule << "]\n";

@@ -24,11 +24,11 @@ for family in "gcc g++" "clang-14 clang++-14"; do
   fi
 done
 
-# The headers below a folder, by the name that an #include gives them. Those in impl/ are parts of
-# the header that includes them.
+# The headers below a folder, by the name that an #include gives them. What lies in impl/ is the
+# second half of a header and is included by it alone.
 headers_of() {
   [[ ! -d $tree/$1 ]] || (cd "$tree/$1" && find . -name '*.h' -o -name '*.hpp') |
-    sed 's|^\./||' | grep -v /impl/ | sort
+    sed 's|^\./||' | grep -v '/impl/' | sort
 }
 
 # One line per compilation: compiler, language, standard, header.

@@ -84,6 +84,59 @@ TEST_CASE("the minimal provider in C++ runs commands in a folder of its session"
   CHECK(Op::live == 0);
 }
 
+TEST_CASE("the provider in coroutines ticks under credit, echoes, and holds no thread") {
+  Host host;
+  {
+    Driver driver(host, load(EXAMPLE_COROUTINE));
+    Failure failure;
+    REQUIRE(driver.open("coroutine-cpp", "{}", failure) == SF_OK);
+    CHECK(driver.describe().describe.find("spawn.stdin") != std::string::npos);
+    Context context;
+    REQUIRE(driver.create(&context, "{}", failure) == SF_OK);
+    CommandLine line;
+    line.argv = {"tick", "4", "1"};
+    line.window = 3;
+    Running early(line.window);
+    REQUIRE(driver.spawn(line, early, failure) == SF_OK);
+    REQUIRE(driver.wait([&] { return early.done > 0; }));
+    CHECK(early.failure.code == SF_CONFLICT);
+    CHECK(early.started == 0);
+    early.release();
+
+    CHECK(driver.start().identity == "clock-session-1");
+    Running ticking(line.window);
+    REQUIRE(driver.spawn(line, ticking, failure) == SF_OK);
+    REQUIRE(driver.wait([&] { return ticking.done > 0; }));
+    CHECK(ticking.out == "tick\ntick\ntick\ntick\n");
+    CHECK(ticking.exit.code == 0);
+    CHECK(ticking.rules_kept());
+    CHECK_FALSE(ticking.disorder);
+    ticking.release();
+
+    line.argv = {"tick", "1", "3600000"};
+    Running waiting(line.window);
+    REQUIRE(driver.spawn(line, waiting, failure) == SF_OK);
+    REQUIRE(driver.wait([&] { return waiting.started > 0; }));
+    waiting.stream->vtbl->cancel(waiting.stream);
+    REQUIRE(driver.wait([&] { return waiting.done > 0; }));
+    CHECK(waiting.exit.outcome == SF_EXIT_CANCELLED);
+    waiting.release();
+
+    line.argv = {"tick", "x", "1"};
+    Running refused(line.window);
+    REQUIRE(driver.spawn(line, refused, failure) == SF_OK);
+    REQUIRE(driver.wait([&] { return refused.done > 0; }));
+    CHECK(refused.failure.code == SF_INVALID);
+    CHECK(refused.failure.message == "no number: x");
+    CHECK(refused.started == 0);
+    refused.release();
+    CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
+    driver.release();
+  }
+  CHECK(Lane::live == 0);
+  CHECK(Op::live == 0);
+}
+
 TEST_CASE("the minimal provider in C runs commands") {
   Host host;
   {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <vector>
 
 #include "command.hpp"
 #include "lane.hpp"
@@ -111,7 +112,7 @@ class Channel {
   // Runs fn once on the lane, when put would take something or drop it.
   void when_credit(std::function<void()> fn) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    credit_waiter_ = std::move(fn);
+    credit_waiters_.push_back(std::move(fn));
     wake();
   }
   // Waits on a pool thread for the same.
@@ -125,7 +126,10 @@ class Channel {
   // The next piece; nothing when there is none yet, or at the end, which at_end tells.
   std::optional<Piece> take_input() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (input_.empty()) return std::nullopt;
+    if (input_.empty()) {
+      if (input_is_lost()) throw Error(Code::cancelled, "the host gave up its input half way");
+      return std::nullopt;
+    }
     Piece piece = std::move(input_.front());
     input_.pop_front();
     input_bytes_ -= piece.data.size();
@@ -141,7 +145,7 @@ class Channel {
   }
   bool input_at_end() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return input_.empty() && (input_over_ || is_stopping() || over_);
+    return input_.empty() && input_ended();
   }
   // The plugin reads no more: what the host writes from now on is refused.
   void close_input() {
@@ -151,7 +155,7 @@ class Channel {
   }
   void when_input(std::function<void()> fn) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    input_waiter_ = std::move(fn);
+    input_waiters_.push_back(std::move(fn));
     wake();
   }
   void wait_input() {
@@ -191,6 +195,7 @@ class Channel {
   // The last call; later ones do nothing. error may be null.
   void finish(const std::exception_ptr& error) {
     sf_op* timer = nullptr;
+    std::vector<std::function<void()>> waiters;
     {
       const std::lock_guard<std::mutex> order(delivery_);
       {
@@ -198,8 +203,9 @@ class Channel {
         if (over_) return;
         over_ = true;
         timer = std::exchange(timer_, nullptr);
-        credit_waiter_ = nullptr;
-        input_waiter_ = nullptr;
+        waiters.swap(credit_waiters_);
+        for (auto& waiter : std::exchange(input_waiters_, {}))
+          waiters.push_back(std::move(waiter));
         signal_handler_ = nullptr;
         resize_handler_ = nullptr;
         input_.clear();
@@ -216,6 +222,7 @@ class Channel {
       timer->vtbl->cancel(timer);
       timer->vtbl->release(timer);
     }
+    post_all(waiters);
     drop();
   }
 
@@ -252,13 +259,23 @@ class Channel {
 
   bool is_stopping() const { return reason_ != StopReason::none; }
   bool can_put() const { return credit_ > 0 || is_stopping() || released_ || over_; }
-  bool can_take() const { return !input_.empty() || input_over_ || is_stopping() || over_; }
+  // Without its handle the host can write no more. To a process that is the end of its input; what
+  // is stored would be cut short, and ends in an error.
+  bool input_ended() const {
+    return input_over_ || is_stopping() || over_ || (released_ && is_process_);
+  }
+  bool input_is_lost() const { return released_ && !input_ended(); }
+  bool can_take() const { return !input_.empty() || input_ended() || released_; }
 
   // With the lock held: lets those go on that can.
   void wake() {
     changed_.notify_all();
-    if (credit_waiter_ && can_put()) lane_.post(std::exchange(credit_waiter_, nullptr));
-    if (input_waiter_ && can_take()) lane_.post(std::exchange(input_waiter_, nullptr));
+    if (can_put()) post_all(credit_waiters_);
+    if (can_take()) post_all(input_waiters_);
+  }
+  void post_all(std::vector<std::function<void()>>& waiters) {
+    for (auto& waiter : std::exchange(waiters, {}))
+      lane_.post(std::move(waiter));
   }
 
   // The flags change at once; callbacks of the token run on the lane, because a cancel may come
@@ -419,8 +436,8 @@ class Channel {
   std::size_t input_bytes_ = 0;
   bool input_over_ = false;
   bool room_wanted_ = false;
-  std::function<void()> credit_waiter_;
-  std::function<void()> input_waiter_;
+  std::vector<std::function<void()>> credit_waiters_;
+  std::vector<std::function<void()>> input_waiters_;
   SignalHandler signal_handler_;
   ResizeHandler resize_handler_;
   sf_op* timer_ = nullptr;

@@ -1,5 +1,5 @@
 // What a plugin may ask of its host: log, environment, clock, folders, timers, state, secrets.
-// The process service is in process_service.hpp, http in http.hpp.
+// Commands of the host: Spawn::delegate (process.hpp), or HostProcess (host_stream.hpp).
 #pragma once
 
 #include <initializer_list>

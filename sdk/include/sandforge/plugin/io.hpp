@@ -17,6 +17,8 @@ class Io {
 
   // Requested by a cancel of the host, or by the command's time limit.
   StopToken stop() const { return channel().stop().token(); }
+  // The same at once, while what the token calls follows on the lane.
+  StopReason stop_reason() const { return channel().stop_reason(); }
 
   // Writes everything, waiting for credit. Throws when a stop was requested; what the host will
   // not take any more is dropped and counted.
@@ -35,10 +37,12 @@ class Io {
                         std::uint32_t flags = 0) const {
     return channel().put(channel_id, flags, data);
   }
-  // Runs fn once, on the lane, when try_write would make progress or a stop was requested.
+  // Runs fn once, on the lane, when try_write would make progress, a stop was requested, or the
+  // stream has ended.
   void when_credit(std::function<void()> fn) const { channel().when_credit(std::move(fn)); }
 
-  // The next piece of input; absent at its end. Throws when a stop was requested.
+  // The next piece of input; absent at its end. Throws when a stop was requested, and when the host
+  // drops a stream that is no process without ending its input.
   std::optional<Piece> read() const {
     must_not_be_on_lane();
     for (;;) {
@@ -52,7 +56,7 @@ class Io {
   // Absent when there is none yet, or at the end: input_at_end tells which.
   std::optional<Piece> try_read() const { return channel().take_input(); }
   bool input_at_end() const { return channel().input_at_end(); }
-  // Runs fn once, on the lane, when try_read would answer or the input is at its end.
+  // Runs fn once, on the lane, when try_read would answer or throw, or the input is at its end.
   void when_input(std::function<void()> fn) const { channel().when_input(std::move(fn)); }
   // Reads no more: the host's writes are refused from now on.
   void close_input() const { channel().close_input(); }

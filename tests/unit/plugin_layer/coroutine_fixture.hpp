@@ -1,0 +1,83 @@
+// Runs coroutines of the layer on a lane of the fake host, without a plugin around them.
+#pragma once
+
+#include <sandforge/plugin/coroutine.hpp>
+
+#include "abi/rehearsal/fake_host.hpp"
+
+namespace sandforge::test {
+
+// Counts what lives in the frames of coroutines: what is left over was leaked.
+class Counted {
+ public:
+  static inline std::atomic<int> live{0};
+  Counted() { ++live; }
+  Counted(const Counted&) { ++live; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --live; }
+};
+
+class Bench {
+ public:
+  fake::Host host;
+
+  Bench() { plugin::detail::services().fill(&host); }
+  ~Bench() {
+    host.join();
+    host.loop.drain();
+  }
+
+  const plugin::Lane& lane() const { return lane_; }
+  const plugin::StopSource& stop() const { return stop_; }
+
+  template <class T>
+  struct Ended {
+    int done = 0;
+    std::optional<plugin::Code> code;
+    std::string message;
+    std::optional<plugin::detail::Boxed<T>> value;
+    bool on_lane = false;
+  };
+
+  // Begins the task that make() gives; ended must outlive it.
+  template <class T, class Make>
+  void begin(Ended<T>& ended, Make make) {
+    plugin::Coroutine::launch<T>(
+        lane_, stop_.token(), std::move(make),
+        [this, &ended](const std::exception_ptr& error, plugin::detail::Boxed<T>* value) {
+          ended.on_lane = lane_.is_current();
+          if (error) {
+            ended.code = plugin::Code::internal;
+            plugin::detail::with_error(error, [&](const sf_error& e) {
+              ended.code = static_cast<plugin::Code>(e.code);
+              ended.message = fake::text(e.message);
+            });
+          } else {
+            ended.value.emplace(std::move(*value));
+          }
+          ++ended.done;
+        });
+  }
+  // Runs it to its end.
+  template <class T, class Make>
+  Ended<T> run(Make make) {
+    Ended<T> ended;
+    begin<T>(ended, std::move(make));
+    host.loop.run_until([&] { return ended.done > 0; });
+    host.loop.drain();
+    return ended;
+  }
+  bool wait(const std::function<bool()>& done) { return host.loop.run_until(done); }
+
+ private:
+  static plugin::Lane new_lane(fake::Loop& loop) {
+    fake::Lane* raw = fake::Lane::create(loop);
+    plugin::Lane lane(raw);
+    raw->release();
+    return lane;
+  }
+  const plugin::Lane lane_ = new_lane(host.loop);
+  plugin::StopSource stop_;
+};
+
+}  // namespace sandforge::test
