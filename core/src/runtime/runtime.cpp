@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/defer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -20,14 +21,23 @@ namespace sandforge {
 namespace asio = boost::asio;
 
 struct Lane::State {
+  // What a piece of work adds to its own lane goes on in the same thread: to wake another one for
+  // it would cost two switches and win nothing, because it waits for the present piece anyway.
   explicit State(asio::io_context& context)
-      : strand(asio::make_strand(context)), executor(strand) {}
+      : strand(asio::require(context.get_executor(), asio::execution::relationship.continuation)),
+        executor(strand) {}
+  bool in_other_lane() const noexcept {
+    return strand.get_inner_executor().running_in_this_thread() && !strand.running_in_this_thread();
+  }
   asio::strand<asio::io_context::executor_type> strand;
   asio::any_io_executor executor;
 };
 
 void Lane::post_task(std::unique_ptr<detail::Task> task) const {
-  asio::post(state_->strand, [task = std::move(task)] { task->run(); });
+  auto work = [task = std::move(task)] { task->run(); };
+  // Another lane can run beside this one.
+  if (state_->in_other_lane()) return asio::post(state_->strand, std::move(work));
+  asio::defer(state_->strand, std::move(work));
 }
 
 bool Lane::is_current() const noexcept {
