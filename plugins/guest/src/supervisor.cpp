@@ -217,7 +217,8 @@ void Supervisor::release(Connection& connection, std::uint64_t channel, Process&
   }
   remember_released(process.request().request_id);
   forget(process);
-  connection.send(wire::FrameType::done, channel);
+  // It comes along with the next command, whose host need not wake up for it.
+  connection.send_lazily(wire::FrameType::done, channel, {});
 }
 
 void Supervisor::remember_released(const std::string& request_id) {
