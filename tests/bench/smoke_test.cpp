@@ -16,10 +16,10 @@ using namespace sandforge::bench;
 namespace {
 
 const std::vector<std::string_view> kRows = {
-    "local.warm",      "local.many",          "local.many.threads", "local.many.memory",
-    "local.stream",    "local.stream.memory", "guest.warm",         "guest.stream",
-    "boundary.call",   "boundary.create",     "load.plugin",        "load.scan",
-    "schema.validate", "cold.providers"};
+    "local.warm",        "local.warm.async", "local.many",          "local.many.threads",
+    "local.many.memory", "local.stream",     "local.stream.memory", "guest.warm",
+    "guest.stream",      "boundary.call",    "boundary.create",     "load.plugin",
+    "load.scan",         "schema.validate",  "cold.providers"};
 
 Row row(std::string id, double subject, double peer, Goal goal) {
   return {std::move(id), "a against b", "ms", subject, peer, goal};
