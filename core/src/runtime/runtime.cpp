@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/defer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -26,13 +27,19 @@ class detail::Context : public asio::io_context {
  public:
   using io_context::io_context;
 
+  enum class Post {
+    now,  // any thread may take it
+    own   // this thread goes on with it, where it is one of ours
+  };
+
   template <class Strand>
-  void post(const Strand& to, std::unique_ptr<Task> task) {
+  void post(const Strand& to, std::unique_ptr<Task> task, Post how) {
     {
       const std::shared_lock open(gate_);
       if (!closed_) {
-        asio::post(to, [task = std::move(task)] { task->run(); });
-        return;
+        auto work = [task = std::move(task)] { task->run(); };
+        if (how == Post::now) return asio::post(to, std::move(work));
+        return asio::defer(to, std::move(work));
       }
     }
     task.reset();  // not under the gate: what it holds may post, too
@@ -58,15 +65,25 @@ class detail::Context : public asio::io_context {
 };
 
 struct Lane::State {
+  // What a piece of work adds to its own lane goes on in the same thread: to wake another one for
+  // it would cost two switches and win nothing, because it waits for the present piece anyway.
   explicit State(std::shared_ptr<detail::Context> c)
-      : context(std::move(c)), strand(asio::make_strand(*context)), executor(strand) {}
+      : context(std::move(c)),
+        strand(asio::require(context->get_executor(), asio::execution::relationship.continuation)),
+        executor(strand) {}
+  bool in_other_lane() const noexcept {
+    return strand.get_inner_executor().running_in_this_thread() && !strand.running_in_this_thread();
+  }
   const std::shared_ptr<detail::Context> context;
   asio::strand<asio::io_context::executor_type> strand;
   asio::any_io_executor executor;
 };
 
 void Lane::post_task(std::unique_ptr<detail::Task> task) const {
-  state_->context->post(state_->strand, std::move(task));
+  // Another lane can run beside this one.
+  const auto how =
+      state_->in_other_lane() ? detail::Context::Post::now : detail::Context::Post::own;
+  state_->context->post(state_->strand, std::move(task), how);
 }
 
 bool Lane::is_current() const noexcept {

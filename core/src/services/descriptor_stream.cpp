@@ -179,6 +179,9 @@ class DescriptorStream final : public Pending,
         take(static_cast<std::size_t>(n), dropping);
         turn += static_cast<std::size_t>(n);
         if (turn >= kTurn) return post_turn();
+        // A short read emptied it. The wait looks anew, also for the end, so that nothing is
+        // missed.
+        if (static_cast<std::size_t>(n) < want && credit_.load() > 0) return watch_read();
         continue;
       }
       if (n < 0 && errno == EINTR) continue;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kReceiveSize = 4 * (wire::kMaxPayload + wire::kHeaderSize);
 constexpr std::size_t kTurnSize = 1024 * 1024;
+constexpr int kTurnSpawns = 4;  // each blocks us until its exec: others wait no longer than this
 constexpr std::size_t kBacklogLimit = 16 * 1024 * 1024;  // a host that reads nothing is cut off
 constexpr int kBatchFrames = 8;
 constexpr int kSilentPings = 4;
@@ -89,7 +90,10 @@ std::vector<Attachment*> Connection::attachments() const {
 
 void Connection::read_input() {
   std::size_t budget = kTurnSize;
-  while (readable_ && !closed_ && budget > 0) {
+  spawns_left_ = kTurnSpawns;
+  // What the last turn left.
+  if (std::exchange(parse_left_, false) && !parse_input()) return;
+  while (readable_ && !closed_ && !parse_left_ && budget > 0) {
     if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
     if (in_.size() - in_end_ < wire::kMaxPayload) {
       std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
@@ -112,15 +116,19 @@ void Connection::read_input() {
     if (in_end_ < in_.size() && !hung_up_) readable_ = false;
     if (!parse_input()) return;
   }
-  if (readable_ && !closed_ && !std::exchange(read_queued_, true))
+  if ((readable_ || parse_left_) && !closed_ && !std::exchange(read_queued_, true))
     supervisor_.loop().later([this] {
       read_queued_ = false;
       if (!closed_) read_input();
     });
 }
 
+// True: goes on later. A burst of commands is started in turns, so that those that run are served
+// meanwhile, and those that end make room for the next.
 bool Connection::parse_input() {
   while (!closed_) {
+    parse_left_ = spawns_left_ == 0;
+    if (parse_left_) return true;
     wire::FrameView f;
     switch (wire::parse_frame({in_.data() + in_begin_, in_end_ - in_begin_}, f)) {
       case wire::ParseResult::incomplete:

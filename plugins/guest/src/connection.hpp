@@ -76,6 +76,8 @@ class Connection final : public Source {
   bool greeted_ = false;
   bool flush_queued_ = false;
   bool read_queued_ = false;
+  bool parse_left_ = false;  // frames are waiting in in_
+  int spawns_left_ = 0;      // of this turn
 
   std::vector<char> in_;
   std::size_t in_begin_ = 0, in_end_ = 0;

@@ -174,6 +174,7 @@ bool Process::start(wire::ErrorInfo& error) {
   spec.controlling_terminal = request_.tty.has_value();
   spec.death_signal = request_.detach ? 0 : SIGKILL;
   spec.open_files_limit = supervisor_.open_files_limit();
+  spec.changed_signals = supervisor_.changed_signals();
   started_unix_ms_ = posix::unix_ms();
   started_ns_ = posix::monotonic_ns();
   const posix::SpawnResult result = posix::spawn(spec);

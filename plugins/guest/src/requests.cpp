@@ -167,6 +167,7 @@ bool Connection::spawn(const wire::FrameView& f) {
   a->owns_stdin = true;
   Attachment& attachment = *a;
   channels_.emplace(f.header.channel, std::move(a));
+  --spawns_left_;
   supervisor_.spawn(attachment, std::move(message));
   return true;
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "sandforge/posix/spawn.hpp"
 #include "sandforge/posix/system.hpp"
 
 namespace sandforge::guest {
@@ -52,6 +53,7 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options)
       options_(options),
       instance_(random_hex(16)),
       open_files_limit_(raise_open_files()),
+      changed_signals_(posix::changed_signals()),
       null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
       started_ms_(posix::monotonic_ms()) {
   budget_.limit = options.log_total_bytes;
@@ -217,7 +219,8 @@ void Supervisor::release(Connection& connection, std::uint64_t channel, Process&
   }
   remember_released(process.request().request_id);
   forget(process);
-  connection.send(wire::FrameType::done, channel);
+  // It comes along with the next command, whose host need not wake up for it.
+  connection.send_lazily(wire::FrameType::done, channel, {});
 }
 
 void Supervisor::remember_released(const std::string& request_id) {

@@ -2,6 +2,8 @@
 // it ends.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -38,6 +40,8 @@ class Supervisor {
   const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
   // The soft limit of open files that the guest was started with.
   int open_files_limit() const noexcept { return open_files_limit_; }
+  // For spawns: we change none after our start.
+  const sigset_t& changed_signals() const noexcept { return changed_signals_; }
   // When memory runs out, a command goes before us.
   void prefer_for_oom(pid_t pid) const;
   int null_device() const noexcept { return null_.get(); }
@@ -107,6 +111,7 @@ class Supervisor {
   posix::Procfs proc_;
   std::string instance_;
   int open_files_limit_ = 0;
+  sigset_t changed_signals_;
   int oom_score_ = 0;  // of commands
   posix::Fd null_;     // standard input of whoever asked for none
   std::int64_t started_ms_ = 0;

@@ -61,12 +61,12 @@ std::vector<std::string> candidates_of(const SpawnSpec& spec) {
   return out;
 }
 
-void reset_signals() noexcept {
+void reset_signals(const std::optional<sigset_t>& changed) noexcept {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
   // Calls that libc refuses for its own two signals fail, which is what we want.
   for (int signal = 1; signal < NSIG; ++signal)
-    ::sigaction(signal, &action, nullptr);
+    if (!changed || ::sigismember(&*changed, signal) == 1) ::sigaction(signal, &action, nullptr);
 }
 
 // Places `fd` at `target`, which close_range must not hit and exec must keep.
@@ -131,7 +131,7 @@ void become(Plan& plan, const Identity& user) noexcept {
 
 [[noreturn]] void run_child(Plan& plan) noexcept {
   const SpawnSpec& spec = *plan.spec;
-  reset_signals();
+  reset_signals(spec.changed_signals);
   if (::setsid() < 0) plan.fail(SpawnStage::setup, errno);
   if (spec.cgroup_procs_fd >= 0 && ::write(spec.cgroup_procs_fd, "0", 1) != 1)
     plan.fail(SpawnStage::setup, errno);
@@ -166,6 +166,17 @@ void become(Plan& plan, const Identity& user) noexcept {
 }
 
 }  // namespace
+
+sigset_t changed_signals() noexcept {
+  sigset_t changed;
+  ::sigemptyset(&changed);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action = {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL)
+      ::sigaddset(&changed, signal);
+  }
+  return changed;
+}
 
 SpawnResult spawn(const SpawnSpec& spec) {
   Plan plan;

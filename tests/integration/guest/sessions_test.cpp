@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -190,6 +191,30 @@ TEST_CASE("two hosts see the same process") {
   one.client.close_stdin(id);
   CHECK(one.wait(id).exit);
   CHECK(two.wait(watch).exit);
+}
+
+TEST_CASE("a burst of commands does not keep another host waiting") {
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  Guest guest = Guest::listening(socket);
+  Host busy(connect_socket(socket)), other(connect_socket(socket));
+  busy.wait(busy.client.info());
+  other.wait(other.client.info());
+  // Stopped, so that both requests lie there when it looks: the burst first.
+  REQUIRE(::kill(guest.pid(), SIGSTOP) == 0);
+  REQUIRE(::waitpid(guest.pid(), nullptr, WUNTRACED) == guest.pid());
+  std::vector<wire::ChannelId> burst;
+  for (int i = 0; i < 100; ++i)
+    burst.push_back(busy.spawn(shell("exit 5")));
+  REQUIRE(busy.until([&] { return busy.client.output().empty(); }));
+  const auto info = other.client.info();
+  REQUIRE(other.until([&] { return other.client.output().empty(); }));
+  REQUIRE(::kill(guest.pid(), SIGCONT) == 0);
+  const Seen& seen = other.wait(info);
+  REQUIRE(seen.info);
+  CHECK(seen.info->spawned < burst.size());
+  for (const auto id : burst)
+    CHECK(busy.wait(id).code() == 5);
 }
 
 TEST_CASE("a later host takes over the input") {

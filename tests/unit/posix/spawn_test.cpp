@@ -66,9 +66,21 @@ TEST_CASE("signals that the caller blocks or ignores are not inherited") {
   ::pthread_sigmask(SIG_BLOCK, &set, &before);
   const auto old = ::signal(SIGPIPE, SIG_IGN);
   const std::string status = run(command({"cat", "/proc/self/status"})).out;
+  SpawnSpec knowing = command({"cat", "/proc/self/status"});
+  knowing.changed_signals = changed_signals();
+  const std::string same = run(knowing).out;
+  SpawnSpec mistaken = command({"cat", "/proc/self/status"});
+  ::sigemptyset(&mistaken.changed_signals.emplace());
+  const std::string ignoring = run(mistaken).out;
   ::signal(SIGPIPE, old);
-  CHECK(status.find("SigBlk:\t0000000000000000") != std::string::npos);
-  CHECK(status.find("SigIgn:\t0000000000000000") != std::string::npos);
+  for (const std::string& text : {status, same}) {
+    CHECK(text.find("SigBlk:\t0000000000000000") != std::string::npos);
+    CHECK(text.find("SigIgn:\t0000000000000000") != std::string::npos);
+  }
+  CHECK(::sigismember(&*knowing.changed_signals, SIGPIPE) == 1);
+  CHECK(::sigismember(&*knowing.changed_signals, SIGUSR2) == 0);
+  // None but those that were named are reset.
+  CHECK(ignoring.find("SigIgn:\t0000000000001000") != std::string::npos);
   sigset_t after;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
   CHECK(::sigismember(&after, SIGUSR2) == 1);

@@ -109,6 +109,18 @@ TEST_CASE("lane: post is never inline, dispatch is on the lane itself") {
   CHECK(get(order.get_future()) == "123");
 }
 
+TEST_CASE("lane: what it posts to another lane runs beside it") {
+  Runtime runtime;
+  const Lane one = runtime.make_lane(), other = runtime.make_lane();
+  std::promise<bool> beside;
+  one.post([&] {
+    const auto ran = std::make_shared<std::promise<void>>();
+    other.post([ran] { ran->set_value(); });
+    beside.set_value(ran->get_future().wait_for(60s) == std::future_status::ready);
+  });
+  CHECK(get(beside.get_future()));
+}
+
 TEST_CASE("lane: takes work that can only be moved") {
   Runtime runtime;
   std::promise<int> promise;

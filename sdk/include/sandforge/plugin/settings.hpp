@@ -19,7 +19,7 @@ class Document {
 
   // Empty text is an empty object. Code::invalid when it is no JSON object.
   static Document parse(std::string_view text) {
-    if (text.empty()) return Document();
+    if (text.empty() || text == "{}") return Document();
     json::ParseResult parsed = json::parse(text);
     if (!parsed) throw Error(Code::invalid, "no valid JSON: " + parsed.error.message);
     if (!parsed.value.is_object()) throw Error(Code::invalid, "a JSON object was expected");

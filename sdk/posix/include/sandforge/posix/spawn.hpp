@@ -5,6 +5,7 @@
 // the fork and the exec, so that a process with many threads may spawn too.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ struct SpawnSpec {
   int death_signal = 0;               // sent to the child when the spawning thread ends; 0: none
   int cgroup_procs_fd = -1;           // an open cgroup.procs to join before the exec; -1: none
   int open_files_limit = 0;           // soft RLIMIT_NOFILE; 0: as the caller's
+  // What changed_signals() found, where nothing has changed since: then only these are reset, which
+  // saves a system call for each of the others. Absent: all are.
+  std::optional<sigset_t> changed_signals;
   SpawnSpec() {}
 };
 
@@ -44,6 +48,9 @@ struct SpawnResult {
   int error_number = 0;
   std::string path;  // what could not be entered or executed
 };
+
+// Signals whose disposition in this process is not the default.
+sigset_t changed_signals() noexcept;
 
 // Blocks until the exec succeeded or failed. On failure nothing is left to reap.
 SpawnResult spawn(const SpawnSpec& spec);

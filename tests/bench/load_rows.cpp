@@ -1,0 +1,108 @@
+// Loading a plugin against the dynamic loader alone, and scanning one without loading it.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+
+#include "micro.hpp"
+#include "sandforge/plugin_loader.hpp"
+#include "sandforge/registry.hpp"
+
+namespace sandforge::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A process loads a file once, so that each turn takes a copy of its own.
+class Copies {
+ public:
+  std::string next() {
+    const fs::path path = folder_.path() / (std::to_string(++serial_) + ".so");
+    fs::copy_file(SANDFORGE_BENCH_PLAIN_PLUGIN, path);
+    fs::permissions(path, fs::perms::owner_all);
+    return path.string();
+  }
+
+ private:
+  Folder folder_;
+  int serial_ = 0;
+};
+
+PluginFile find(const PluginLoader& loader, const std::string& file) {
+  PluginSearchPath path;
+  path.add(file, "bench");
+  auto scan = loader.scan(path);
+  if (scan.files.size() != 1) throw std::runtime_error(scan.report.to_text());
+  return std::move(scan.files.front());
+}
+
+Row load_row(const Scale& scale) {
+  Copies copies;
+  PluginLoader::Options options;
+  options.check_options_schema = check_options_schema;
+  PluginLoader loader(std::move(options));
+  const auto ours = [&] {
+    const PluginFile file = find(loader, copies.next());
+    return 1e6 * timed([&] {
+             if (loader.load(file).plugin == nullptr) throw std::runtime_error("not loaded");
+           });
+  };
+  const auto theirs = [&] {
+    const std::string file = copies.next();
+    return 1e6 * timed([&] {
+             if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == nullptr)
+               throw std::runtime_error(::dlerror());
+           });
+  };
+  interleave(3, ours, theirs);
+  const Pair pair = interleave(scale.of(60, 10), ours, theirs);
+  return {"load.plugin", "load and initialise a plugin against dlopen of the same file",
+          "us",          pair.subject,
+          pair.peer,     Goal::at_most(60, Figure::difference)};
+}
+
+// The least that reading anything out of a file takes.
+void look_at(const char* file) {
+  const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
+  std::array<std::byte, 64> header;
+  struct stat status {};
+  const bool good =
+      fd >= 0 && ::fstat(fd, &status) == 0 &&
+      ::pread(fd, header.data(), header.size(), 0) == static_cast<ssize_t>(header.size());
+  if (fd >= 0) ::close(fd);
+  if (!good) throw std::runtime_error("a plugin cannot be read");
+}
+
+Row scan_row(const Scale& scale) {
+  const PluginLoader loader{PluginLoader::Options()};
+  PluginSearchPath path;
+  path.add(SANDFORGE_BENCH_PLAIN_PLUGIN, "bench");
+  const Pair pair = compare(
+      scale,
+      [&](benchmark::State& state) {
+        for (auto _ : state)
+          if (loader.scan(path).files.size() != 1) state.SkipWithError("not found");
+      },
+      [&](benchmark::State& state) {
+        for (auto _ : state)
+          look_at(SANDFORGE_BENCH_PLAIN_PLUGIN);
+      });
+  return {"load.scan",
+          "scan a plugin without loading it against open, stat, read, close",
+          "us",
+          pair.subject / 1e3,
+          pair.peer / 1e3,
+          Goal::at_most(10, Figure::subject)};
+}
+
+}  // namespace
+
+std::vector<Row> load_rows(const Scale& scale) {
+  return {load_row(scale), scan_row(scale)};
+}
+
+}  // namespace sandforge::bench
