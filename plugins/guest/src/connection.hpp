@@ -59,8 +59,11 @@ class Connection final : public Source {
   bool channel_frame(const wire::FrameView& f);
   bool spawn(const wire::FrameView& f);
   bool attach(const wire::FrameView& f);
+  bool too_many_channels(std::uint64_t channel);
   bool target_request(const wire::FrameView& f);
   bool broken(const char* reason);
+  bool congested();
+  void resume();
   void flush_later();
   bool flush_queued();
   void socket_full();
@@ -76,6 +79,7 @@ class Connection final : public Source {
   bool greeted_ = false;
   bool flush_queued_ = false;
   bool read_queued_ = false;
+  bool paused_ = false;  // reads no requests until the host has read its answers
 
   std::vector<char> in_;
   std::size_t in_begin_ = 0, in_end_ = 0;
