@@ -29,7 +29,8 @@ void returns_and_leaves_child(LocalFixture& host, const std::string& background)
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "A07 a quiet background child does not hold its command up") {
+TEST_CASE_METHOD(LocalFixture, "A07 a quiet background child does not hold its command up",
+                 "[cases.A07]") {
   const auto sandbox = started();
   CommandResult result;
   const auto took = timed([&] { result = sh(*sandbox, "sleep 30 & echo hi"); });
@@ -38,11 +39,12 @@ TEST_CASE_METHOD(LocalFixture, "A07 a quiet background child does not hold its c
   CHECK(took < 10s);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A07 a sleeping child lives on until stop") {
+TEST_CASE_METHOD(LocalFixture, "A07 a sleeping child lives on until stop", "[cases.A07]") {
   returns_and_leaves_child(*this, "sleep 30");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A07 a child that writes as fast as it can lives on until stop") {
+TEST_CASE_METHOD(LocalFixture, "A07 a child that writes as fast as it can lives on until stop",
+                 "[cases.A07]") {
   const auto sandbox = started();
   std::uint64_t lines = 0;
   ExecOptions options;
@@ -61,7 +63,8 @@ TEST_CASE_METHOD(LocalFixture, "A07 a child that writes as fast as it can lives 
   CHECK(eventually([&] { return !alive(child); }));
 }
 
-TEST_CASE_METHOD(LocalFixture, "A07 a child that writes now and then lives on until stop") {
+TEST_CASE_METHOD(LocalFixture, "A07 a child that writes now and then lives on until stop",
+                 "[cases.A07]") {
   const auto sandbox = started();
   CommandResult result;
   const auto took = timed([&] {
@@ -80,7 +83,7 @@ TEST_CASE_METHOD(LocalFixture, "A07 a child that writes now and then lives on un
   CHECK(eventually([&] { return !alive(child); }));
 }
 
-TEST_CASE_METHOD(LocalFixture, "A07 a child lives on while credit is withheld") {
+TEST_CASE_METHOD(LocalFixture, "A07 a child lives on while credit is withheld", "[cases.A07]") {
   const auto sandbox = started();
   SpawnOptions options;
   options.manual_credit = true;
@@ -103,7 +106,8 @@ TEST_CASE_METHOD(LocalFixture, "A07 a child lives on while credit is withheld") 
   CHECK(eventually([&] { return !alive(child); }));
 }
 
-TEST_CASE_METHOD(LocalFixture, "A08 what reads without being given input finds its end") {
+TEST_CASE_METHOD(LocalFixture, "A08 what reads without being given input finds its end",
+                 "[cases.A08]") {
   const auto sandbox = started();
   ExecOptions options;
   options.timeout = 20s;
@@ -120,7 +124,7 @@ TEST_CASE_METHOD(LocalFixture, "A08 what reads without being given input finds i
   CHECK(sandbox->spawn(argv({"cat"}), no_input)->wait().exit_code == 0);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A09 input arrives whole") {
+TEST_CASE_METHOD(LocalFixture, "A09 input arrives whole", "[cases.A09]") {
   const auto sandbox = started();
   std::string large(5U << 20, '\0');
   for (std::size_t i = 0; i < large.size(); ++i)
@@ -139,7 +143,7 @@ TEST_CASE_METHOD(LocalFixture, "A09 input arrives whole") {
   CHECK(result.out == "first " + large);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A09 input that cannot be taken is a typed error") {
+TEST_CASE_METHOD(LocalFixture, "A09 input that cannot be taken is a typed error", "[cases.A09]") {
   const auto sandbox = started();
   const auto closed = sandbox->spawn(shell("cat; sleep 20"));
   closed->close_stdin();
@@ -162,7 +166,8 @@ TEST_CASE_METHOD(LocalFixture, "A09 input that cannot be taken is a typed error"
   without->kill();
 }
 
-TEST_CASE_METHOD(LocalFixture, "A09 a command that never reads holds the writer, not the host") {
+TEST_CASE_METHOD(LocalFixture, "A09 a command that never reads holds the writer, not the host",
+                 "[cases.A09]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(argv({"sleep", "30"}));
   auto promise = std::make_shared<std::promise<Result<void>>>();

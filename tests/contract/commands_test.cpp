@@ -24,7 +24,8 @@ std::string each_with_nul(const std::vector<std::string>& words) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "A01 exact bytes and the exact code, on both streams") {
+TEST_CASE_METHOD(LocalFixture, "A01 exact bytes and the exact code, on both streams",
+                 "[cases.A01]") {
   const auto sandbox = make();
   const auto hello = sandbox->execute_command("echo hello");
   CHECK(hello.outcome == Outcome::exited);
@@ -47,7 +48,7 @@ TEST_CASE_METHOD(LocalFixture, "A01 exact bytes and the exact code, on both stre
   CHECK(sandbox->exec({"echo", "hello"}).out == "hello\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A02 arguments survive byte for byte") {
+TEST_CASE_METHOD(LocalFixture, "A02 arguments survive byte for byte", "[cases.A02]") {
   const auto sandbox = make();
   const std::string expected = each_with_nul(hard_words());
 
@@ -62,7 +63,7 @@ TEST_CASE_METHOD(LocalFixture, "A02 arguments survive byte for byte") {
   CHECK(sandbox->exec(direct).out == expected);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A02 every byte but NUL survives as an argument") {
+TEST_CASE_METHOD(LocalFixture, "A02 every byte but NUL survives as an argument", "[cases.A02]") {
   const auto sandbox = make();
   std::string all;
   for (int byte = 1; byte < 256; ++byte)
@@ -71,7 +72,8 @@ TEST_CASE_METHOD(LocalFixture, "A02 every byte but NUL survives as an argument")
   CHECK(sandbox->exec({"printf", "%s", all}).out == all);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A03 a NUL or a bad name is refused before anything starts") {
+TEST_CASE_METHOD(LocalFixture, "A03 a NUL or a bad name is refused before anything starts",
+                 "[cases.A03]") {
   const auto sandbox = make();
   const std::string nul("a\0b", 3);
   ExecOptions name_with_equals;
@@ -96,7 +98,8 @@ TEST_CASE_METHOD(LocalFixture, "A03 a NUL or a bad name is refused before anythi
   CHECK_FALSE(fs::exists(root()));
 }
 
-TEST_CASE_METHOD(LocalFixture, "A04 the longest argument works, a longer one is a typed error") {
+TEST_CASE_METHOD(LocalFixture, "A04 the longest argument works, a longer one is a typed error",
+                 "[cases.A04]") {
   const auto sandbox = make();
   const std::string longest(131'071, 'x');
   const auto fits = sandbox->exec({"sh", "-c", "printf %s \"$1\" | wc -c", "sh", longest});
@@ -117,7 +120,7 @@ TEST_CASE_METHOD(LocalFixture, "A04 the longest argument works, a longer one is 
   CHECK(sandbox->exec({"true"}).success);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A05 command text means what it means to a shell") {
+TEST_CASE_METHOD(LocalFixture, "A05 command text means what it means to a shell", "[cases.A05]") {
   const auto sandbox = make();
   CHECK(sandbox->execute_command("printf 'b\\na\\n' | sort | head -n 1").out == "a\n");
   CHECK(sandbox->execute_command("cat <<END\none $((1 + 1))\nEND").out == "one 2\n");
@@ -128,7 +131,7 @@ TEST_CASE_METHOD(LocalFixture, "A05 command text means what it means to a shell"
   CHECK(sandbox->execute_command("echo gone > /dev/null; echo err 2>/dev/null >&2").err.empty());
 }
 
-TEST_CASE_METHOD(LocalFixture, "A06 a command that is not there, or cannot be run") {
+TEST_CASE_METHOD(LocalFixture, "A06 a command that is not there, or cannot be run", "[cases.A06]") {
   const auto sandbox = make();
   const auto missing = sandbox->execute_command("no-such-program-here");
   CHECK(missing.outcome == Outcome::exited);
@@ -150,7 +153,8 @@ TEST_CASE_METHOD(LocalFixture, "A06 a command that is not there, or cannot be ru
   CHECK(plain.message.find("plain") != std::string::npos);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A06 a working directory that is missing, a file, or was deleted") {
+TEST_CASE_METHOD(LocalFixture, "A06 a working directory that is missing, a file, or was deleted",
+                 "[cases.A06]") {
   const auto sandbox = make();
   sh(*sandbox, "touch file; mkdir doomed");
   const auto refused = [&](const std::string& cwd) {

@@ -19,7 +19,8 @@ void kill_from_outside(const LocalFixture& host) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "contract B1 id, name, provider and status are there") {
+TEST_CASE_METHOD(LocalFixture, "contract B1 id, name, provider and status are there",
+                 "[contract.B1]") {
   const auto sandbox = make();
   CHECK_FALSE(sandbox->id().empty());
   CHECK_FALSE(sandbox->name().empty());
@@ -27,17 +28,19 @@ TEST_CASE_METHOD(LocalFixture, "contract B1 id, name, provider and status are th
   CHECK_FALSE(to_string(sandbox->status()).empty());
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract B2 ids differ between instances") {
+TEST_CASE_METHOD(LocalFixture, "contract B2 ids differ between instances", "[contract.B2]") {
   const auto one = make(SandboxConfig{});
   const auto two = make(SandboxConfig{});
   CHECK(one->id() != two->id());
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract B3 B7 a fresh sandbox is pending, and does not run") {
+TEST_CASE_METHOD(LocalFixture, "contract B3 B7 a fresh sandbox is pending, and does not run",
+                 "[contract.B3][contract.B7]") {
   CHECK(make()->status() == SandboxStatus::pending);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract B4 B5 it runs after start, also after a second one") {
+TEST_CASE_METHOD(LocalFixture, "contract B4 B5 it runs after start, also after a second one",
+                 "[contract.B4][contract.B5]") {
   const auto sandbox = make();
   sandbox->start();
   CHECK(sandbox->status() == SandboxStatus::running);
@@ -45,13 +48,14 @@ TEST_CASE_METHOD(LocalFixture, "contract B4 B5 it runs after start, also after a
   CHECK(sandbox->status() == SandboxStatus::running);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract B6 it is stopped after stop") {
+TEST_CASE_METHOD(LocalFixture, "contract B6 it is stopped after stop", "[contract.B6]") {
   const auto sandbox = started();
   sandbox->stop();
   CHECK(sandbox->status() == SandboxStatus::stopped);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract B8 B9 info agrees with the sandbox") {
+TEST_CASE_METHOD(LocalFixture, "contract B8 B9 info agrees with the sandbox",
+                 "[contract.B8][contract.B9]") {
   const auto sandbox = started();
   const auto info = sandbox->info();
   CHECK(info.id == sandbox->id());
@@ -62,7 +66,8 @@ TEST_CASE_METHOD(LocalFixture, "contract B8 B9 info agrees with the sandbox") {
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "contract B10 B11 a start that cannot work fails, a good one follows") {
+                 "contract B10 B11 a start that cannot work fails, a good one follows",
+                 "[contract.B10][contract.B11]") {
   json::Object bad;
   bad.set("root", "/dev/null/nowhere");
   SandboxConfig config;
@@ -75,7 +80,8 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(good->execute_command("echo good").out == "good\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E1 E2 the id is there and stays over a restart") {
+TEST_CASE_METHOD(LocalFixture, "contract E1 E2 the id is there and stays over a restart",
+                 "[contract.E1][contract.E2]") {
   const auto sandbox = started();
   const auto id = sandbox->info().id;
   CHECK_FALSE(id.empty());
@@ -84,7 +90,7 @@ TEST_CASE_METHOD(LocalFixture, "contract E1 E2 the id is there and stays over a 
   CHECK(sandbox->info().id == id);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E3 a file in /tmp survives a restart") {
+TEST_CASE_METHOD(LocalFixture, "contract E3 a file in /tmp survives a restart", "[contract.E3]") {
   const auto sandbox = started();
   const std::string name = "/tmp/sandforge-e3-" + std::to_string(::getpid());
   sh(*sandbox, "echo kept > " + name);
@@ -93,14 +99,15 @@ TEST_CASE_METHOD(LocalFixture, "contract E3 a file in /tmp survives a restart") 
   CHECK(sh(*sandbox, "cat " + name + "; rm " + name).out == "kept\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E4 pwd works after a restart") {
+TEST_CASE_METHOD(LocalFixture, "contract E4 pwd works after a restart", "[contract.E4]") {
   const auto sandbox = started();
   sandbox->stop();
   sandbox->start();
   CHECK(sandbox->execute_command("pwd").out == folder().string() + "\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E6 E7 E8 a command starts a stopped sandbox") {
+TEST_CASE_METHOD(LocalFixture, "contract E6 E7 E8 a command starts a stopped sandbox",
+                 "[contract.E6][contract.E7][contract.E8]") {
   const auto sandbox = started();
   sandbox->stop();
   for (const std::string word : {"one", "two", "three"})
@@ -110,7 +117,8 @@ TEST_CASE_METHOD(LocalFixture, "contract E6 E7 E8 a command starts a stopped san
   CHECK(sandbox->spawn(argv({"echo", "spawned"}))->wait().out == "spawned\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E9 three rounds of stop and start each run a command") {
+TEST_CASE_METHOD(LocalFixture, "contract E9 three rounds of stop and start each run a command",
+                 "[contract.E9]") {
   const auto sandbox = started();
   for (int i = 0; i < 3; ++i) {
     sandbox->stop();
@@ -120,14 +128,16 @@ TEST_CASE_METHOD(LocalFixture, "contract E9 three rounds of stop and start each 
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E12 a command recovers from a kill from outside") {
+TEST_CASE_METHOD(LocalFixture, "contract E12 a command recovers from a kill from outside",
+                 "[contract.E12]") {
   const auto sandbox = started();
   kill_from_outside(*this);
   CHECK(sandbox->execute_command("echo back").out == "back\n");
   CHECK(sandbox->status() == SandboxStatus::running);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E13 a spawn recovers from a kill from outside") {
+TEST_CASE_METHOD(LocalFixture, "contract E13 a spawn recovers from a kill from outside",
+                 "[contract.E13]") {
   const auto sandbox = started();
   kill_from_outside(*this);
   CHECK(sandbox->spawn(argv({"echo", "back"}))->wait().out == "back\n");

@@ -14,7 +14,8 @@ const char* const kThreeLines = "for i in 1 2 3; do echo line$i; sleep 0.2; done
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "contract C1 C2 spawn gives a handle whose output accumulates") {
+TEST_CASE_METHOD(LocalFixture, "contract C1 C2 spawn gives a handle whose output accumulates",
+                 "[contract.C1][contract.C2]") {
   const auto process = make()->spawn(shell("echo hello"));
   CHECK(process->pid() > 0);
   CHECK_FALSE(process->id().empty());
@@ -23,7 +24,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C1 C2 spawn gives a handle whose output
   CHECK(result.out == "hello\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C3 C4 stderr and the exit code of a spawn") {
+TEST_CASE_METHOD(LocalFixture, "contract C3 C4 stderr and the exit code of a spawn",
+                 "[contract.C3][contract.C4]") {
   const auto sandbox = make();
   CHECK(sandbox->spawn(shell("echo oops >&2"))->wait().err == "oops\n");
   const auto result = sandbox->spawn(shell("exit 42"))->wait();
@@ -31,13 +33,14 @@ TEST_CASE_METHOD(LocalFixture, "contract C3 C4 stderr and the exit code of a spa
   CHECK_FALSE(result.success);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C5 the env option of a spawn") {
+TEST_CASE_METHOD(LocalFixture, "contract C5 the env option of a spawn", "[contract.C5]") {
   SpawnOptions options;
   options.env["V"] = "value";
   CHECK(make()->spawn(shell("echo $V"), options)->wait().out == "value\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C6 C7 the callbacks get the output") {
+TEST_CASE_METHOD(LocalFixture, "contract C6 C7 the callbacks get the output",
+                 "[contract.C6][contract.C7]") {
   std::string out;
   std::string err;
   SpawnOptions options;
@@ -48,7 +51,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C6 C7 the callbacks get the output") {
   CHECK(err == "err\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C8 C9 the callbacks get the output in time") {
+TEST_CASE_METHOD(LocalFixture, "contract C8 C9 the callbacks get the output in time",
+                 "[contract.C8][contract.C9]") {
   for (const std::string stream : {"1", "2"}) {
     CAPTURE(stream);
     const auto sandbox = make("s" + stream);
@@ -67,14 +71,16 @@ TEST_CASE_METHOD(LocalFixture, "contract C8 C9 the callbacks get the output in t
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C10 C11 the handle has the output after wait") {
+TEST_CASE_METHOD(LocalFixture, "contract C10 C11 the handle has the output after wait",
+                 "[contract.C10][contract.C11]") {
   const auto process = make()->spawn(shell("echo out; echo err >&2"));
   process->wait();
   CHECK(process->out() == "out\n");
   CHECK(process->err() == "err\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C12 there is no exit code before the end") {
+TEST_CASE_METHOD(LocalFixture, "contract C12 there is no exit code before the end",
+                 "[contract.C12]") {
   const auto process = make()->spawn(shell("read line"));
   CHECK_FALSE(process->exit_code());
   process->write("x\n");
@@ -82,7 +88,7 @@ TEST_CASE_METHOD(LocalFixture, "contract C12 there is no exit code before the en
   CHECK(process->exit_code() == 0);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C13 wait can be called again") {
+TEST_CASE_METHOD(LocalFixture, "contract C13 wait can be called again", "[contract.C13]") {
   const auto process = make()->spawn(shell("echo once; exit 3"));
   const auto first = process->wait();
   const auto second = process->wait();
@@ -91,7 +97,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C13 wait can be called again") {
   CHECK(first.out == second.out);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C14 C15 kill is true while it runs, false after") {
+TEST_CASE_METHOD(LocalFixture, "contract C14 C15 kill is true while it runs, false after",
+                 "[contract.C14][contract.C15]") {
   const auto sandbox = make();
   const auto process = sandbox->spawn(argv({"sleep", "60"}));
   CHECK(process->kill());
@@ -101,7 +108,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C14 C15 kill is true while it runs, fal
   CHECK_FALSE(ended->kill());
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C16 C18 an abort from the first output keeps what came") {
+TEST_CASE_METHOD(LocalFixture, "contract C16 C18 an abort from the first output keeps what came",
+                 "[contract.C16][contract.C18]") {
   std::stop_source stop;
   SpawnOptions options;
   options.stop = stop.get_token();
@@ -111,7 +119,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C16 C18 an abort from the first output 
   CHECK(result.out == "partial\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C17 a signal that was raised before: nothing starts") {
+TEST_CASE_METHOD(LocalFixture, "contract C17 a signal that was raised before: nothing starts",
+                 "[contract.C17]") {
   const auto sandbox = started();
   std::stop_source stop;
   stop.request_stop();
@@ -122,14 +131,16 @@ TEST_CASE_METHOD(LocalFixture, "contract C17 a signal that was raised before: no
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "contract C19 C20 head -1 gets a line, after its end input is refused") {
+                 "contract C19 C20 head -1 gets a line, after its end input is refused",
+                 "[contract.C19][contract.C20]") {
   const auto process = make()->spawn(argv({"head", "-1"}));
   process->write("a line\n");
   CHECK(process->wait().out == "a line\n");
   CHECK_THROWS_AS(process->write("late\n"), Exception);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C21 C22 C23 list shows what runs, and what has ended") {
+TEST_CASE_METHOD(LocalFixture, "contract C21 C22 C23 list shows what runs, and what has ended",
+                 "[contract.C21][contract.C22][contract.C23]") {
   const auto sandbox = make();
   const auto running = sandbox->spawn(argv({"sleep", "60"}));
   const auto ended = sandbox->spawn(argv({"true"}));
@@ -147,7 +158,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C21 C22 C23 list shows what runs, and w
   running->kill();
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C24 C26 get finds a running process with its output") {
+TEST_CASE_METHOD(LocalFixture, "contract C24 C26 get finds a running process with its output",
+                 "[contract.C24][contract.C26]") {
   const auto sandbox = make();
   const auto process = sandbox->spawn(shell("echo so far; sleep 60"));
   const auto found = sandbox->get_process(process->id());
@@ -158,7 +170,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C24 C26 get finds a running process wit
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "contract C25 C28 the first get after the end has it, the second not") {
+                 "contract C25 C28 the first get after the end has it, the second not",
+                 "[contract.C25][contract.C28]") {
   const auto sandbox = make();
   const auto process = sandbox->spawn(shell("echo out; exit 2"));
   const auto id = process->id();
@@ -170,7 +183,8 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(sandbox->get_process(id) == nullptr);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C27 spawn, get and kill in separate calls") {
+TEST_CASE_METHOD(LocalFixture, "contract C27 spawn, get and kill in separate calls",
+                 "[contract.C27]") {
   const auto sandbox = make();
   const auto id = sandbox->spawn(shell("echo up; sleep 60"))->id();
   REQUIRE(eventually([&] { return sandbox->get_process(id)->out() == "up\n"; }));
@@ -178,13 +192,15 @@ TEST_CASE_METHOD(LocalFixture, "contract C27 spawn, get and kill in separate cal
   CHECK(sandbox->get_process(id) == nullptr);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C29 C33 an unknown id is neither found nor killed") {
+TEST_CASE_METHOD(LocalFixture, "contract C29 C33 an unknown id is neither found nor killed",
+                 "[contract.C29][contract.C33]") {
   const auto sandbox = started();
   CHECK(sandbox->get_process(ProcessId("unknown")) == nullptr);
   CHECK_FALSE(sandbox->kill_process(ProcessId("unknown")));
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C30 a kill by the handle does not untrack") {
+TEST_CASE_METHOD(LocalFixture, "contract C30 a kill by the handle does not untrack",
+                 "[contract.C30]") {
   const auto sandbox = make();
   const auto process = sandbox->spawn(argv({"sleep", "60"}));
   CHECK(process->kill());
@@ -194,7 +210,7 @@ TEST_CASE_METHOD(LocalFixture, "contract C30 a kill by the handle does not untra
   CHECK(found->id() == process->id());
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C31 three processes are independent") {
+TEST_CASE_METHOD(LocalFixture, "contract C31 three processes are independent", "[contract.C31]") {
   const auto sandbox = make();
   const auto one = sandbox->spawn(shell("echo one"));
   const auto two = sandbox->spawn(shell("echo two"));
@@ -207,8 +223,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C31 three processes are independent") {
   three->kill();
 }
 
-TEST_CASE_METHOD(LocalFixture,
-                 "contract C32 C34 a kill by id is true, then the process is unknown") {
+TEST_CASE_METHOD(LocalFixture, "contract C32 C34 a kill by id is true, then the process is unknown",
+                 "[contract.C32][contract.C34]") {
   const auto sandbox = make();
   const auto process = sandbox->spawn(argv({"sleep", "60"}));
   CHECK(sandbox->kill_process(process->id()));
@@ -216,8 +232,8 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(sandbox->get_process(process->id()) == nullptr);
 }
 
-TEST_CASE_METHOD(LocalFixture,
-                 "contract C35 C36 a spawn inherits the environment and goes over it") {
+TEST_CASE_METHOD(LocalFixture, "contract C35 C36 a spawn inherits the environment and goes over it",
+                 "[contract.C35][contract.C36]") {
   SandboxConfig config;
   config.id = "s";
   config.env = EnvMap{{"A", "a"}, {"B", "b"}};
@@ -228,7 +244,8 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(sandbox->spawn(shell("echo $A $B"), options)->wait().out == "a over\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C37 C38 a reader gets data and ends with the process") {
+TEST_CASE_METHOD(LocalFixture, "contract C37 C38 a reader gets data and ends with the process",
+                 "[contract.C37][contract.C38]") {
   const auto process = make()->spawn(shell("echo data"));
   std::string read;
   WaitOptions reader;
@@ -238,7 +255,8 @@ TEST_CASE_METHOD(LocalFixture, "contract C37 C38 a reader gets data and ends wit
   CHECK(process->out() == "data\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract C39 a writer feeds head -1, closing feeds cat") {
+TEST_CASE_METHOD(LocalFixture, "contract C39 a writer feeds head -1, closing feeds cat",
+                 "[contract.C39]") {
   const auto sandbox = make();
   const auto head = sandbox->spawn(argv({"head", "-1"}));
   head->write("fed\nmore\n");

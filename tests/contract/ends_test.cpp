@@ -27,7 +27,7 @@ void check_timed_out(const CommandResult& result) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "B01 death by a signal is never an exit of 0") {
+TEST_CASE_METHOD(LocalFixture, "B01 death by a signal is never an exit of 0", "[cases.B01]") {
   const auto sandbox = started();
   const auto killed = sh(*sandbox, "kill -9 $$");
   CHECK(killed.outcome == Outcome::signaled);
@@ -44,7 +44,7 @@ TEST_CASE_METHOD(LocalFixture, "B01 death by a signal is never an exit of 0") {
   CHECK_FALSE(terminated.killed);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B02 a time limit keeps the partial output") {
+TEST_CASE_METHOD(LocalFixture, "B02 a time limit keeps the partial output", "[cases.B02]") {
   const auto sandbox = started();
   CommandResult result;
   const auto took = timed([&] { result = sh(*sandbox, "printf partial; sleep 30", limited(1s)); });
@@ -56,7 +56,7 @@ TEST_CASE_METHOD(LocalFixture, "B02 a time limit keeps the partial output") {
   CHECK(took < 10s);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B03 who ignores the first signal is killed") {
+TEST_CASE_METHOD(LocalFixture, "B03 who ignores the first signal is killed", "[cases.B03]") {
   const auto sandbox = started();
   CommandResult result;
   const auto took = timed([&] {
@@ -70,7 +70,8 @@ TEST_CASE_METHOD(LocalFixture, "B03 who ignores the first signal is killed") {
   CHECK(took < 11s);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B03 who ends by itself at the first signal has timed out as well") {
+TEST_CASE_METHOD(LocalFixture, "B03 who ends by itself at the first signal has timed out as well",
+                 "[cases.B03]") {
   const auto sandbox = started();
   const auto result =
       sh(*sandbox, "trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done", limited(300ms));
@@ -79,7 +80,8 @@ TEST_CASE_METHOD(LocalFixture, "B03 who ends by itself at the first signal has t
   CHECK_FALSE(result.killed);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B04 nothing of a timed-out command goes on afterwards") {
+TEST_CASE_METHOD(LocalFixture, "B04 nothing of a timed-out command goes on afterwards",
+                 "[cases.B04]") {
   const auto sandbox = started();
   check_timed_out(sh(*sandbox, "(sleep 2; touch late) & wait", limited(500ms)));
   CHECK(only_guests());
@@ -87,7 +89,8 @@ TEST_CASE_METHOD(LocalFixture, "B04 nothing of a timed-out command goes on after
   CHECK_FALSE(fs::exists(folder() / "late"));
 }
 
-TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with a timed-out command") {
+TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with a timed-out command",
+                 "[cases.B05]") {
   const auto sandbox = started();
   const std::string escape = "sh -c 'echo $$ > %; exec sleep 99'";
   const auto named = [&](const std::string& file) {
@@ -107,7 +110,7 @@ TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with a timed
   CHECK(only_guests());
 }
 
-TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with stop") {
+TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with stop", "[cases.B05]") {
   const auto sandbox = started();
   const auto result = sh(*sandbox,
                          "setsid sh -c 'echo $$ > one; exec sleep 99' >/dev/null 2>&1 & "
@@ -121,7 +124,7 @@ TEST_CASE_METHOD(LocalFixture, "B05 those that left the session die with stop") 
   CHECK(eventually([&] { return !alive(one) && !alive(two); }));
 }
 
-TEST_CASE_METHOD(LocalFixture, "B06 kill takes the whole tree, once") {
+TEST_CASE_METHOD(LocalFixture, "B06 kill takes the whole tree, once", "[cases.B06]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(argv({"sh", "-c", "sleep 99 & echo $! > child; sleep 99"}));
   const pid_t child = read_pid(folder() / "child");
@@ -137,7 +140,7 @@ TEST_CASE_METHOD(LocalFixture, "B06 kill takes the whole tree, once") {
   CHECK(only_guests());
 }
 
-TEST_CASE_METHOD(LocalFixture, "B07 cancelled before it starts, nothing runs") {
+TEST_CASE_METHOD(LocalFixture, "B07 cancelled before it starts, nothing runs", "[cases.B07]") {
   const auto sandbox = make();
   std::stop_source stop;
   stop.request_stop();
@@ -153,7 +156,8 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled before it starts, nothing runs") {
   CHECK_FALSE(fs::exists(folder()));
 }
 
-TEST_CASE_METHOD(LocalFixture, "B07 cancelled from the first output, it ends with what came") {
+TEST_CASE_METHOD(LocalFixture, "B07 cancelled from the first output, it ends with what came",
+                 "[cases.B07]") {
   const auto sandbox = started();
   std::stop_source stop;
   ExecOptions options;
@@ -170,7 +174,7 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled from the first output, it ends wit
   CHECK(only_guests());
 }
 
-TEST_CASE_METHOD(LocalFixture, "B07 cancelled after the end, nothing happens") {
+TEST_CASE_METHOD(LocalFixture, "B07 cancelled after the end, nothing happens", "[cases.B07]") {
   const auto sandbox = started();
   std::stop_source stop;
   SpawnOptions options;
@@ -185,7 +189,7 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled after the end, nothing happens") {
   CHECK(sandbox->exec({"true"}).success);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B07 a cancelled wait ends its process") {
+TEST_CASE_METHOD(LocalFixture, "B07 a cancelled wait ends its process", "[cases.B07]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(argv({"sleep", "60"}));
   std::stop_source stop;
@@ -197,7 +201,7 @@ TEST_CASE_METHOD(LocalFixture, "B07 a cancelled wait ends its process") {
   CHECK_FALSE(process->running());
 }
 
-TEST_CASE_METHOD(LocalFixture, "B08 every time limit means something") {
+TEST_CASE_METHOD(LocalFixture, "B08 every time limit means something", "[cases.B08]") {
   const auto sandbox = started();
   const auto shortest = sh(*sandbox, "sleep 30", limited(1ms));
   CHECK(shortest.outcome == Outcome::timed_out);
@@ -209,7 +213,8 @@ TEST_CASE_METHOD(LocalFixture, "B08 every time limit means something") {
   CHECK_THROWS_AS(sh(*sandbox, "true", limited(-1ms)), InvalidArgumentError);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B08 the sandbox's limit holds where the call names none") {
+TEST_CASE_METHOD(LocalFixture, "B08 the sandbox's limit holds where the call names none",
+                 "[cases.B08]") {
   SandboxConfig config;
   config.id = "s";
   config.timeout = 300ms;
@@ -220,7 +225,8 @@ TEST_CASE_METHOD(LocalFixture, "B08 the sandbox's limit holds where the call nam
   CHECK(sh(*sandbox, "sleep 0.6; echo none", limited(0ms)).out == "none\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "B09 after a timed-out command the next one works at once") {
+TEST_CASE_METHOD(LocalFixture, "B09 after a timed-out command the next one works at once",
+                 "[cases.B09]") {
   const auto sandbox = started();
   check_timed_out(sh(*sandbox, "sleep 30", limited(100ms)));
   CommandResult result;
@@ -228,7 +234,8 @@ TEST_CASE_METHOD(LocalFixture, "B09 after a timed-out command the next one works
   CHECK(result.success);
 }
 
-TEST_CASE_METHOD(LocalFixture, "B10 a command whose connection breaks is never an exit of 0") {
+TEST_CASE_METHOD(LocalFixture, "B10 a command whose connection breaks is never an exit of 0",
+                 "[cases.B10]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("echo up; sleep 60"));
   REQUIRE(eventually([&] { return process->out() == "up\n"; }));
@@ -247,7 +254,8 @@ TEST_CASE_METHOD(LocalFixture, "B10 a command whose connection breaks is never a
   CHECK(eventually([&] { return !alive(static_cast<pid_t>(process->pid())); }));
 }
 
-TEST_CASE_METHOD(LocalFixture, "B10 what a lost guest left behind ends with the session") {
+TEST_CASE_METHOD(LocalFixture, "B10 what a lost guest left behind ends with the session",
+                 "[cases.B10]") {
   const auto sandbox = started();
   const auto process =
       sandbox->spawn(shell("setsid sh -c 'echo $$ > escaped; exec sleep 99' & sleep 60"));

@@ -29,7 +29,7 @@ std::set<std::string> names_of(const std::string& environment) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "A17 values come through exactly") {
+TEST_CASE_METHOD(LocalFixture, "A17 values come through exactly", "[cases.A17]") {
   const auto sandbox = make();
   const auto one = sandbox->exec({"printenv", "A", "B"}, with_env({{"A", "1"}, {"B", "2"}}));
   CHECK(one.out == "1\n2\n");
@@ -41,7 +41,8 @@ TEST_CASE_METHOD(LocalFixture, "A17 values come through exactly") {
   CHECK(sandbox->exec({"printenv", "EMPTY"}, with_env({{"EMPTY", ""}})).out == "\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 the call goes over the sandbox, for that call only") {
+TEST_CASE_METHOD(LocalFixture, "A17 the call goes over the sandbox, for that call only",
+                 "[cases.A17]") {
   SandboxConfig config;
   config.id = "s";
   config.env = EnvMap{{"A", "sandbox"}, {"C", "kept"}};
@@ -63,7 +64,7 @@ TEST_CASE_METHOD(LocalFixture, "A17 the call goes over the sandbox, for that cal
   CHECK(sandbox->env().at("B") == "rotated");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 PATH stays, can be replaced, and can be unset") {
+TEST_CASE_METHOD(LocalFixture, "A17 PATH stays, can be replaced, and can be unset", "[cases.A17]") {
   const auto sandbox = make();
   CHECK(sandbox->exec({"printenv", "PATH"}).out == host_env().at("PATH") + "\n");
   CHECK(sandbox->exec({"/usr/bin/printenv", "PATH"}, with_env({{"PATH", "/other"}})).out ==
@@ -73,7 +74,8 @@ TEST_CASE_METHOD(LocalFixture, "A17 PATH stays, can be replaced, and can be unse
       std::string::npos);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 nothing of the host's own environment gets inside") {
+TEST_CASE_METHOD(LocalFixture, "A17 nothing of the host's own environment gets inside",
+                 "[cases.A17]") {
   const std::string secret = "host-secret-" + std::to_string(::getpid());
   REQUIRE(::setenv("SANDFORGE_TEST_SECRET", secret.c_str(), 1) == 0);
   host_env()["AWS_SECRET_ACCESS_KEY"] = secret;
@@ -96,7 +98,8 @@ TEST_CASE_METHOD(LocalFixture, "A17 nothing of the host's own environment gets i
   process->kill();
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 a given environment replaces the inherited one, PATH stays") {
+TEST_CASE_METHOD(LocalFixture, "A17 a given environment replaces the inherited one, PATH stays",
+                 "[cases.A17]") {
   json::Object env;
   env.set("GIVEN", "option");
   json::Object options;
@@ -111,7 +114,8 @@ TEST_CASE_METHOD(LocalFixture, "A17 a given environment replaces the inherited o
   CHECK(sandbox->exec({"printenv", "GIVEN"}).out == "option\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 the environment function sees the session's context") {
+TEST_CASE_METHOD(LocalFixture, "A17 the environment function sees the session's context",
+                 "[cases.A17]") {
   auto context = std::make_shared<SessionContext>();
   context->session_id = SessionId("s");
   context->factory_id = "factory-1";
@@ -124,7 +128,7 @@ TEST_CASE_METHOD(LocalFixture, "A17 the environment function sees the session's 
   CHECK(sandbox->exec({"printenv", "TOKEN"}).out == "granted\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A18 planted shell profiles change nothing") {
+TEST_CASE_METHOD(LocalFixture, "A18 planted shell profiles change nothing", "[cases.A18]") {
   for (const char* file : {".bash_profile", ".bashrc", ".profile", ".shrc"})
     std::ofstream(home() / file) << "echo planted; PATH=/nowhere; export PATH\n";
   const std::string planted = (home() / ".bashrc").string();
@@ -139,7 +143,7 @@ TEST_CASE_METHOD(LocalFixture, "A18 planted shell profiles change nothing") {
     CHECK(sandbox->exec({"bash", "-c", "echo \"$PATH\""}).out == path + "\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A19 the working directory, absolute and relative") {
+TEST_CASE_METHOD(LocalFixture, "A19 the working directory, absolute and relative", "[cases.A19]") {
   const auto sandbox = started();
   CHECK(sandbox->working_directory() == folder().string());
   CHECK(sandbox->exec({"pwd"}).out == folder().string() + "\n");
@@ -159,7 +163,8 @@ TEST_CASE_METHOD(LocalFixture, "A19 the working directory, absolute and relative
         (folder() / "sub").string() + "\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A19 a working directory of the sandbox's own is made at start") {
+TEST_CASE_METHOD(LocalFixture, "A19 a working directory of the sandbox's own is made at start",
+                 "[cases.A19]") {
   SandboxConfig config;
   config.id = "s";
   config.working_directory = (base() / "root" / "elsewhere" / "deep").string();
@@ -172,7 +177,7 @@ TEST_CASE_METHOD(LocalFixture, "A19 a working directory of the sandbox's own is 
   CHECK(sandbox->exec({"pwd"}, options).out == *config.working_directory + "/sub\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A20 a file in /tmp is there for the next command") {
+TEST_CASE_METHOD(LocalFixture, "A20 a file in /tmp is there for the next command", "[cases.A20]") {
   const auto sandbox = started();
   const std::string name = "/tmp/sandforge-a20-" + std::to_string(::getpid());
   CHECK(sh(*sandbox, "echo token > " + name).success);

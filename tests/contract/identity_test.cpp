@@ -26,7 +26,8 @@ std::size_t folders_in(const fs::path& root) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "D09 a clone is an unstarted sibling with an identity of its own") {
+TEST_CASE_METHOD(LocalFixture, "D09 a clone is an unstarted sibling with an identity of its own",
+                 "[cases.D09]") {
   SandboxConfig config;
   config.id = "s";
   config.timeout = 400ms;
@@ -62,7 +63,8 @@ TEST_CASE_METHOD(LocalFixture, "D09 a clone is an unstarted sibling with an iden
   CHECK(sh(*nameless, "echo $A $B").out == "original original\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D09 a clone does not inherit the hooks, its options are checked") {
+TEST_CASE_METHOD(LocalFixture, "D09 a clone does not inherit the hooks, its options are checked",
+                 "[cases.D09]") {
   SandboxConfig config;
   config.id = "s";
   config.hooks.on_start = [](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
@@ -78,7 +80,7 @@ TEST_CASE_METHOD(LocalFixture, "D09 a clone does not inherit the hooks, its opti
   CHECK_FALSE(original->clone(options).ok());
 }
 
-TEST_CASE_METHOD(LocalFixture, "D10 ids that would leave the root are refused") {
+TEST_CASE_METHOD(LocalFixture, "D10 ids that would leave the root are refused", "[cases.D10]") {
   const std::vector<std::string> ids = {
       "..",       ".",   "a/../b", "/etc", std::string("a\0b", 3), std::string(300, 'x'),
       "\xff\xfe", "a\nb"};
@@ -93,7 +95,8 @@ TEST_CASE_METHOD(LocalFixture, "D10 ids that would leave the root are refused") 
   CHECK_FALSE(fs::exists(root()));
 }
 
-TEST_CASE_METHOD(LocalFixture, "D10 other ids get folders of their own, right below the root") {
+TEST_CASE_METHOD(LocalFixture, "D10 other ids get folders of their own, right below the root",
+                 "[cases.D10]") {
   const std::string composed = "caf\xc3\xa9";
   const std::string decomposed = "cafe\xcc\x81";
   const std::vector<std::string> ids = {"CON",        composed, decomposed, "-rf",
@@ -115,7 +118,8 @@ TEST_CASE_METHOD(LocalFixture, "D10 other ids get folders of their own, right be
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "D10 a symlink in the place of a session's folder is not followed") {
+TEST_CASE_METHOD(LocalFixture, "D10 a symlink in the place of a session's folder is not followed",
+                 "[cases.D10]") {
   fs::create_directories(root());
   fs::create_directory(home() / "precious");
   std::ofstream(home() / "precious" / "file") << "x";
@@ -129,7 +133,8 @@ TEST_CASE_METHOD(LocalFixture, "D10 a symlink in the place of a session's folder
   CHECK(make()->start().outcome == StartOutcome::created);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D11 bad options are a typed error, the next good sandbox works") {
+TEST_CASE_METHOD(LocalFixture, "D11 bad options are a typed error, the next good sandbox works",
+                 "[cases.D11]") {
   json::Object relative;
   relative.set("root", "relative/root");
   const Error error = error_of([&] { open(relative); });
@@ -150,13 +155,14 @@ TEST_CASE_METHOD(LocalFixture, "D11 bad options are a typed error, the next good
   CHECK(make("good")->exec({"echo", "works"}).out == "works\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D11 an unknown provider is named, with the nearest one") {
+TEST_CASE_METHOD(LocalFixture, "D11 an unknown provider is named, with the nearest one",
+                 "[cases.D11]") {
   const Error error = error_of([&] { registry().open("locla"); });
   CHECK(error.code == Status::not_found);
   CHECK(error.message.find("local") != std::string::npos);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D14 create alone touches nothing") {
+TEST_CASE_METHOD(LocalFixture, "D14 create alone touches nothing", "[cases.D14]") {
   provider();
   const auto sockets = open_sockets();
   SandboxConfig config;
@@ -174,7 +180,7 @@ TEST_CASE_METHOD(LocalFixture, "D14 create alone touches nothing") {
   CHECK_FALSE(fs::exists(root()));
 }
 
-TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract") {
+TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract", "[cases.D16]") {
   const auto sandbox = make();
   const auto before = sandbox->info();
   CHECK(before.status == SandboxStatus::pending);
@@ -211,7 +217,7 @@ TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract") {
   CHECK(nothing_runs());
 }
 
-TEST_CASE_METHOD(LocalFixture, "D16 a sandbox has the name that it was given") {
+TEST_CASE_METHOD(LocalFixture, "D16 a sandbox has the name that it was given", "[cases.D16]") {
   SandboxConfig config;
   config.id = "s";
   config.name = "My sandbox";
@@ -220,7 +226,8 @@ TEST_CASE_METHOD(LocalFixture, "D16 a sandbox has the name that it was given") {
   CHECK(sandbox->info().name == "My sandbox");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D16 instructions: the default, a string, a function") {
+TEST_CASE_METHOD(LocalFixture, "D16 instructions: the default, a string, a function",
+                 "[cases.D16]") {
   const std::string standard =
       "Local command execution. Working directory: \"" + folder().string() + "\".";
   CHECK(make()->instructions() == standard);
@@ -235,7 +242,7 @@ TEST_CASE_METHOD(LocalFixture, "D16 instructions: the default, a string, a funct
   CHECK_FALSE(fs::exists(root()));
 }
 
-TEST_CASE_METHOD(LocalFixture, "D16 the provider describes itself") {
+TEST_CASE_METHOD(LocalFixture, "D16 the provider describes itself", "[cases.D16]") {
   const auto& backend = provider();
   const auto description = await_result<Description>([&](Handler<Description> done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));

@@ -33,7 +33,7 @@ std::shared_ptr<SessionContext> watched_context(const std::shared_ptr<Asked>& as
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "D02 start twice answers connected") {
+TEST_CASE_METHOD(LocalFixture, "D02 start twice answers connected", "[cases.D02]") {
   const auto sandbox = make();
   CHECK(sandbox->status() == SandboxStatus::pending);
   CHECK(sandbox->start().outcome == StartOutcome::created);
@@ -42,7 +42,7 @@ TEST_CASE_METHOD(LocalFixture, "D02 start twice answers connected") {
   CHECK(sandbox->status() == SandboxStatus::running);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D02 start after stop runs again, with its files") {
+TEST_CASE_METHOD(LocalFixture, "D02 start after stop runs again, with its files", "[cases.D02]") {
   const auto sandbox = started();
   sh(*sandbox, "echo kept > file");
   sandbox->stop();
@@ -52,8 +52,8 @@ TEST_CASE_METHOD(LocalFixture, "D02 start after stop runs again, with its files"
   CHECK(sh(*sandbox, "cat file").out == "kept\n");
 }
 
-TEST_CASE_METHOD(LocalFixture,
-                 "D02 start after destroy provisions anew, in the folder that stays") {
+TEST_CASE_METHOD(LocalFixture, "D02 start after destroy provisions anew, in the folder that stays",
+                 "[cases.D02]") {
   const auto sandbox = started();
   sh(*sandbox, "echo kept > file");
   const auto before = sandbox->started()->generation;
@@ -71,7 +71,7 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(sandbox->start().outcome == StartOutcome::created);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy twice are no-ops") {
+TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy twice are no-ops", "[cases.D02]") {
   const auto sandbox = started();
   sandbox->stop();
   CHECK_NOTHROW(sandbox->stop());
@@ -82,7 +82,8 @@ TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy twice are no-ops") {
   CHECK(sandbox->status() == SandboxStatus::destroyed);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy while starting take effect in order") {
+TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy while starting take effect in order",
+                 "[cases.D02]") {
   for (const bool destroy : {false, true}) {
     CAPTURE(destroy);
     const auto sandbox = make(destroy ? "d" : "s");
@@ -102,7 +103,8 @@ TEST_CASE_METHOD(LocalFixture, "D02 stop and destroy while starting take effect 
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "D02 stop ends the commands that run, with what they said") {
+TEST_CASE_METHOD(LocalFixture, "D02 stop ends the commands that run, with what they said",
+                 "[cases.D02]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("echo up; sleep 60"));
   REQUIRE(eventually([&] { return process->out() == "up\n"; }));
@@ -114,7 +116,8 @@ TEST_CASE_METHOD(LocalFixture, "D02 stop ends the commands that run, with what t
   CHECK(nothing_runs());
 }
 
-TEST_CASE_METHOD(LocalFixture, "D02 destroy ends the commands that run as destroyed") {
+TEST_CASE_METHOD(LocalFixture, "D02 destroy ends the commands that run as destroyed",
+                 "[cases.D02]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("echo up; sleep 60"));
   REQUIRE(eventually([&] { return process->out() == "up\n"; }));
@@ -124,7 +127,8 @@ TEST_CASE_METHOD(LocalFixture, "D02 destroy ends the commands that run as destro
   CHECK(result.out == "up\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D03 a failed start hook fails the start, and runs again") {
+TEST_CASE_METHOD(LocalFixture, "D03 a failed start hook fails the start, and runs again",
+                 "[cases.D03]") {
   std::vector<StartedInfo> seen;
   bool fail = true;
   SandboxConfig config;
@@ -153,7 +157,7 @@ TEST_CASE_METHOD(LocalFixture, "D03 a failed start hook fails the start, and run
   CHECK_FALSE(seen[2].setup_unfinished);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D03 a start hook that throws is no different") {
+TEST_CASE_METHOD(LocalFixture, "D03 a start hook that throws is no different", "[cases.D03]") {
   SandboxConfig config;
   config.id = "s";
   config.hooks.on_start = [](std::shared_ptr<Sandbox>, StartedInfo, Handler<void>) {
@@ -164,7 +168,8 @@ TEST_CASE_METHOD(LocalFixture, "D03 a start hook that throws is no different") {
   CHECK(sandbox->status() == SandboxStatus::error);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D04 a machine that was stopped from outside is started again") {
+TEST_CASE_METHOD(LocalFixture, "D04 a machine that was stopped from outside is started again",
+                 "[cases.D04]") {
   int starts = 0;
   SandboxConfig config;
   config.id = "s";
@@ -183,7 +188,8 @@ TEST_CASE_METHOD(LocalFixture, "D04 a machine that was stopped from outside is s
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "D04 a machine that was destroyed from outside is never replaced silently") {
+                 "D04 a machine that was destroyed from outside is never replaced silently",
+                 "[cases.D04]") {
   const auto sandbox = started();
   SECTION("its folder alone") {
     fs::remove_all(folder());
@@ -202,7 +208,8 @@ TEST_CASE_METHOD(LocalFixture,
   CHECK(sandbox->start().outcome == StartOutcome::connected);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D04 after it was destroyed from outside, a start answers created") {
+TEST_CASE_METHOD(LocalFixture, "D04 after it was destroyed from outside, a start answers created",
+                 "[cases.D04]") {
   const auto sandbox = started();
   fs::remove_all(folder());
   CHECK_THROWS_AS(sandbox->exec({"true"}), SandboxDestroyedError);
@@ -210,7 +217,7 @@ TEST_CASE_METHOD(LocalFixture, "D04 after it was destroyed from outside, a start
   CHECK(sandbox->exec({"pwd"}).out == folder().string() + "\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D06 destroy works from the session id alone") {
+TEST_CASE_METHOD(LocalFixture, "D06 destroy works from the session id alone", "[cases.D06]") {
   const auto first = started();
   sh(*first, "echo kept > file");
   const auto process = first->spawn(argv({"sleep", "60"}));
@@ -232,7 +239,8 @@ TEST_CASE_METHOD(LocalFixture, "D06 destroy works from the session id alone") {
   CHECK(asked->head == 0);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D06 destroy of what never started, or is gone, succeeds") {
+TEST_CASE_METHOD(LocalFixture, "D06 destroy of what never started, or is gone, succeeds",
+                 "[cases.D06]") {
   const auto asked = std::make_shared<Asked>();
   const auto destroyed = [&](bool session, bool provider_id) {
     auto context = watched_context(asked);
@@ -258,7 +266,7 @@ TEST_CASE_METHOD(LocalFixture, "D06 destroy of what never started, or is gone, s
   CHECK(asked->head == 0);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D06 stopping what never started starts nothing") {
+TEST_CASE_METHOD(LocalFixture, "D06 stopping what never started starts nothing", "[cases.D06]") {
   const auto sandbox = make();
   CHECK_NOTHROW(sandbox->stop());
   CHECK(sandbox->list_processes().empty());
@@ -267,7 +275,8 @@ TEST_CASE_METHOD(LocalFixture, "D06 stopping what never started starts nothing")
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "D13 a set-up that exits 17 leaves a machine that is known as unfinished") {
+                 "D13 a set-up that exits 17 leaves a machine that is known as unfinished",
+                 "[cases.D13]") {
   SetupPlan plan;
   plan.workspace_commands = {"echo trying >> tries; echo why >&2; exit 17"};
   std::vector<bool> unfinished;

@@ -47,7 +47,8 @@ std::size_t guests(const LocalFixture& host) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "D01 fifty starts at once make one machine and share its result") {
+TEST_CASE_METHOD(LocalFixture, "D01 fifty starts at once make one machine and share its result",
+                 "[cases.D01]") {
   std::atomic<int> hooks{0};
   SandboxConfig config;
   config.id = "s";
@@ -68,7 +69,8 @@ TEST_CASE_METHOD(LocalFixture, "D01 fifty starts at once make one machine and sh
   CHECK(guests(*this) == 1);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D01 fifty commands at once start a stopped sandbox once") {
+TEST_CASE_METHOD(LocalFixture, "D01 fifty commands at once start a stopped sandbox once",
+                 "[cases.D01]") {
   std::atomic<int> hooks{0};
   SandboxConfig config;
   config.id = "s";
@@ -92,7 +94,8 @@ TEST_CASE_METHOD(LocalFixture, "D01 fifty commands at once start a stopped sandb
   CHECK(guests(*this) == 1);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D01 threads that start, run and list at the same time agree") {
+TEST_CASE_METHOD(LocalFixture, "D01 threads that start, run and list at the same time agree",
+                 "[cases.D01]") {
   const auto sandbox = make();
   std::vector<std::thread> threads;
   std::atomic<int> good{0};
@@ -111,7 +114,7 @@ TEST_CASE_METHOD(LocalFixture, "D01 threads that start, run and list at the same
   CHECK(guests(*this) == 1);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D01 sandboxes of one session share its machine") {
+TEST_CASE_METHOD(LocalFixture, "D01 sandboxes of one session share its machine", "[cases.D01]") {
   std::vector<std::shared_ptr<Sandbox>> all;
   for (int i = 0; i < 8; ++i)
     all.push_back(make());
@@ -130,7 +133,8 @@ TEST_CASE_METHOD(LocalFixture, "D01 sandboxes of one session share its machine")
   CHECK(sh(*all.back(), "cat file").out == "here\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D18 a start hook runs fifty commands without a deadlock") {
+TEST_CASE_METHOD(LocalFixture, "D18 a start hook runs fifty commands without a deadlock",
+                 "[cases.D18]") {
   std::atomic<int> good{0};
   SandboxConfig config;
   config.id = "s";
@@ -152,7 +156,8 @@ TEST_CASE_METHOD(LocalFixture, "D18 a start hook runs fifty commands without a d
   CHECK(good == kMany);
 }
 
-TEST_CASE_METHOD(LocalFixture, "D18 a start hook that blocks on fifty commands, one by one") {
+TEST_CASE_METHOD(LocalFixture, "D18 a start hook that blocks on fifty commands, one by one",
+                 "[cases.D18]") {
   std::atomic<int> good{0};
   std::thread worker;
   SandboxConfig config;
@@ -174,7 +179,8 @@ TEST_CASE_METHOD(LocalFixture, "D18 a start hook that blocks on fifty commands, 
   CHECK(good == kMany);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract A27 three commands at once are each right") {
+TEST_CASE_METHOD(LocalFixture, "contract A27 three commands at once are each right",
+                 "[contract.A27]") {
   const auto sandbox = started();
   auto all = at_once<CommandResult>(3, [&](int i, Handler<CommandResult> done) {
     sandbox->async_execute_command("sleep 0.1; echo " + std::to_string(i), {}, {}, std::move(done));
@@ -186,7 +192,8 @@ TEST_CASE_METHOD(LocalFixture, "contract A27 three commands at once are each rig
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract A28 commands at once do not mix their environments") {
+TEST_CASE_METHOD(LocalFixture, "contract A28 commands at once do not mix their environments",
+                 "[contract.A28]") {
   const auto sandbox = started();
   auto all = at_once<CommandResult>(20, [&](int i, Handler<CommandResult> done) {
     ExecOptions options;
@@ -200,7 +207,8 @@ TEST_CASE_METHOD(LocalFixture, "contract A28 commands at once do not mix their e
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E10 three stops at once end in stopped") {
+TEST_CASE_METHOD(LocalFixture, "contract E10 three stops at once end in stopped",
+                 "[contract.E10]") {
   const auto sandbox = started();
   auto all =
       at_once<void>(3, [&](int, Handler<void> done) { sandbox->async_stop(std::move(done)); });
@@ -209,7 +217,8 @@ TEST_CASE_METHOD(LocalFixture, "contract E10 three stops at once end in stopped"
   CHECK(sandbox->status() == SandboxStatus::stopped);
 }
 
-TEST_CASE_METHOD(LocalFixture, "contract E11 three starts at once end in a sandbox that works") {
+TEST_CASE_METHOD(LocalFixture, "contract E11 three starts at once end in a sandbox that works",
+                 "[contract.E11]") {
   const auto sandbox = make();
   auto all = at_once<StartedInfo>(
       3, [&](int, Handler<StartedInfo> done) { sandbox->async_start(std::move(done)); });
@@ -220,7 +229,8 @@ TEST_CASE_METHOD(LocalFixture, "contract E11 three starts at once end in a sandb
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "D02 starts, stops and commands in any order leave a sandbox that works") {
+                 "D02 starts, stops and commands in any order leave a sandbox that works",
+                 "[cases.D02]") {
   const auto sandbox = make();
   std::vector<std::future<Result<StartedInfo>>> starts;
   std::vector<std::future<Result<void>>> stops;

@@ -9,7 +9,7 @@
 using namespace sandforge;
 using namespace sandforge::contract;
 
-TEST_CASE_METHOD(LocalFixture, "A10 five thousand lines, all of them in order") {
+TEST_CASE_METHOD(LocalFixture, "A10 five thousand lines, all of them in order", "[cases.A10]") {
   const auto sandbox = make();
   std::string expected;
   for (int i = 1; i <= 5000; ++i)
@@ -17,7 +17,8 @@ TEST_CASE_METHOD(LocalFixture, "A10 five thousand lines, all of them in order") 
   CHECK(sandbox->execute_command("seq 1 5000").out == expected);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A10 characters that are split over chunks are joined") {
+TEST_CASE_METHOD(LocalFixture, "A10 characters that are split over chunks are joined",
+                 "[cases.A10]") {
   const auto sandbox = make();
   const std::size_t size = 1U << 20;
   std::string seen;
@@ -35,7 +36,7 @@ TEST_CASE_METHOD(LocalFixture, "A10 characters that are split over chunks are jo
   CHECK_FALSE(result.stdout_truncated);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A10 random bytes come out as they went in") {
+TEST_CASE_METHOD(LocalFixture, "A10 random bytes come out as they went in", "[cases.A10]") {
   const auto sandbox = make();
   const auto result = sh(*sandbox, "head -c 4096 /dev/urandom | tee bytes");
   CHECK(result.out.size() == 4096);
@@ -45,7 +46,7 @@ TEST_CASE_METHOD(LocalFixture, "A10 random bytes come out as they went in") {
   CHECK(nul.out == std::string("a\0b", 3));
 }
 
-TEST_CASE_METHOD(LocalFixture, "A11 a gigabyte passes through bounded memory") {
+TEST_CASE_METHOD(LocalFixture, "A11 a gigabyte passes through bounded memory", "[cases.A11]") {
   const auto sandbox = started();
   constexpr std::uint64_t kTotal = std::uint64_t{1} << 30;
   constexpr std::uint64_t kKept = std::uint64_t{1} << 20;
@@ -76,7 +77,8 @@ TEST_CASE_METHOD(LocalFixture, "A11 a gigabyte passes through bounded memory") {
   CHECK(growth <= 32 * 1024);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A12 a slow consumer holds the producer back and gets every byte") {
+TEST_CASE_METHOD(LocalFixture, "A12 a slow consumer holds the producer back and gets every byte",
+                 "[cases.A12]") {
   const auto sandbox = started();
   constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
   constexpr std::uint64_t kPieces = 16;
@@ -111,7 +113,7 @@ TEST_CASE_METHOD(LocalFixture, "A12 a slow consumer holds the producer back and 
   if (!sanitized()) CHECK(memory.growth_kib() <= 16 * 1024);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A13 a thousand short commands lose nothing") {
+TEST_CASE_METHOD(LocalFixture, "A13 a thousand short commands lose nothing", "[cases.A13]") {
   const auto sandbox = started();
   constexpr int kCommands = 1000;
   constexpr int kAtOnce = 50;
@@ -137,7 +139,8 @@ TEST_CASE_METHOD(LocalFixture, "A13 a thousand short commands lose nothing") {
   if (!sanitized()) CHECK(memory.growth_kib() <= 32 * 1024);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A14 output arrives while the command runs, on both streams") {
+TEST_CASE_METHOD(LocalFixture, "A14 output arrives while the command runs, on both streams",
+                 "[cases.A14]") {
   const auto sandbox = started();
   // The command goes on only once its first words have arrived here.
   for (const std::string stream : {"1", "2"}) {
@@ -160,7 +163,7 @@ TEST_CASE_METHOD(LocalFixture, "A14 output arrives while the command runs, on bo
   }
 }
 
-TEST_CASE_METHOD(LocalFixture, "A14 three writes 300 ms apart are not gathered up") {
+TEST_CASE_METHOD(LocalFixture, "A14 three writes 300 ms apart are not gathered up", "[cases.A14]") {
   const auto sandbox = started();
   int out = 0;
   int err = 0;
@@ -175,7 +178,8 @@ TEST_CASE_METHOD(LocalFixture, "A14 three writes 300 ms apart are not gathered u
   CHECK(err >= 2);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A15 a callback that throws is reported once, the command goes on") {
+TEST_CASE_METHOD(LocalFixture, "A15 a callback that throws is reported once, the command goes on",
+                 "[cases.A15]") {
   const auto sandbox = started();
   int calls = 0;
   ExecOptions options;
@@ -194,7 +198,23 @@ TEST_CASE_METHOD(LocalFixture, "A15 a callback that throws is reported once, the
   CHECK_FALSE(sandbox->exec({"true"}).error);
 }
 
-TEST_CASE_METHOD(LocalFixture, "A16 combined output keeps the order of the writes") {
+TEST_CASE_METHOD(LocalFixture, "A15 a callback that throws on either stream, or of a spawn",
+                 "[cases.A15]") {
+  const auto sandbox = started();
+  std::string out;
+  SpawnOptions options;
+  options.on_stdout = [&](std::string_view chunk) { out += chunk; };
+  options.on_stderr = [](std::string_view) { throw 7; };
+  const auto result =
+      sandbox->spawn(shell("echo bad >&2; sleep 0.1; echo worse >&2; echo good"), options)->wait();
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "bad\nworse\n");
+  // The other callback goes on.
+  CHECK(out == "good\n");
+  CHECK(result.error);
+}
+
+TEST_CASE_METHOD(LocalFixture, "A16 combined output keeps the order of the writes", "[cases.A16]") {
   const auto sandbox = make();
   ExecOptions options;
   options.combined = true;

@@ -29,7 +29,8 @@ SpawnOptions keeping(std::uint64_t bytes) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "C spawn, list and get show a running process") {
+TEST_CASE_METHOD(LocalFixture, "C spawn, list and get show a running process",
+                 "[cases.C_spawn][cases.C_list][cases.C_get]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("echo up; sleep 60"));
   CHECK_FALSE(process->id().empty());
@@ -49,7 +50,7 @@ TEST_CASE_METHOD(LocalFixture, "C spawn, list and get show a running process") {
   process->kill();
 }
 
-TEST_CASE_METHOD(LocalFixture, "C list shows how a process ended") {
+TEST_CASE_METHOD(LocalFixture, "C list shows how a process ended", "[cases.C_list]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("exit 5"));
   process->wait();
@@ -61,7 +62,8 @@ TEST_CASE_METHOD(LocalFixture, "C list shows how a process ended") {
   CHECK(process->exit_code() == 5);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C many wait for one process and get the same result") {
+TEST_CASE_METHOD(LocalFixture, "C many wait for one process and get the same result",
+                 "[cases.C_wait]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("sleep 0.3; echo done; exit 4"));
   std::vector<std::future<Result<CommandResult>>> waiting;
@@ -80,7 +82,8 @@ TEST_CASE_METHOD(LocalFixture, "C many wait for one process and get the same res
   CHECK(process->wait().exit_code == 4);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C retained output can be read while running and after") {
+TEST_CASE_METHOD(LocalFixture, "C retained output can be read while running and after",
+                 "[cases.C_retained]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(
       shell("echo one; echo err >&2; while [ ! -e go ]; do sleep 0.02; done; echo two"));
@@ -92,7 +95,7 @@ TEST_CASE_METHOD(LocalFixture, "C retained output can be read while running and 
   CHECK(process->err() == "err\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "C kill by id ends, answers once, and forgets") {
+TEST_CASE_METHOD(LocalFixture, "C kill by id ends, answers once, and forgets", "[cases.C_kill]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(argv({"sleep", "60"}));
   const auto id = process->id();
@@ -104,7 +107,8 @@ TEST_CASE_METHOD(LocalFixture, "C kill by id ends, answers once, and forgets") {
   CHECK_FALSE(listed(*sandbox, id));
 }
 
-TEST_CASE_METHOD(LocalFixture, "C release hides a process and leaves it alone") {
+TEST_CASE_METHOD(LocalFixture, "C release hides a process and leaves it alone",
+                 "[cases.C_release]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("while [ ! -e go ]; do sleep 0.02; done; echo end"));
   sandbox->release_process(process->id());
@@ -115,7 +119,8 @@ TEST_CASE_METHOD(LocalFixture, "C release hides a process and leaves it alone") 
   CHECK(process->wait().out == "end\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "C a reader sees all output of a process, a writer feeds it") {
+TEST_CASE_METHOD(LocalFixture, "C a reader sees all output of a process, a writer feeds it",
+                 "[cases.C_streams]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(argv({"cat"}));
   std::string read;
@@ -133,7 +138,7 @@ TEST_CASE_METHOD(LocalFixture, "C a reader sees all output of a process, a write
   CHECK(result->out == read);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C three at once keep their output apart") {
+TEST_CASE_METHOD(LocalFixture, "C three at once keep their output apart", "[cases.C_apart]") {
   const auto sandbox = started();
   std::vector<std::shared_ptr<Process>> all;
   for (const std::string name : {"a", "b"})
@@ -151,7 +156,8 @@ TEST_CASE_METHOD(LocalFixture, "C three at once keep their output apart") {
   CHECK(all[2]->kill());
 }
 
-TEST_CASE_METHOD(LocalFixture, "C a get after the end returns it once, with its output") {
+TEST_CASE_METHOD(LocalFixture, "C a get after the end returns it once, with its output",
+                 "[cases.C_get_once]") {
   const auto sandbox = started();
   const auto process = sandbox->spawn(shell("echo kept; echo too >&2; exit 6"));
   const auto id = process->id();
@@ -164,7 +170,7 @@ TEST_CASE_METHOD(LocalFixture, "C a get after the end returns it once, with its 
   CHECK(sandbox->get_process(id) == nullptr);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C an unknown id is absent") {
+TEST_CASE_METHOD(LocalFixture, "C an unknown id is absent", "[cases.C_unknown]") {
   const auto sandbox = started();
   for (const std::string id : {"1", "999999999", "no-such", "", "-1", "18446744073709551616"}) {
     CAPTURE(id);
@@ -176,7 +182,8 @@ TEST_CASE_METHOD(LocalFixture, "C an unknown id is absent") {
   CHECK_FALSE(sandbox->kill_process(ProcessId(std::to_string(::getppid()))));
 }
 
-TEST_CASE_METHOD(LocalFixture, "C the environment of a spawn goes over the sandbox's") {
+TEST_CASE_METHOD(LocalFixture, "C the environment of a spawn goes over the sandbox's",
+                 "[cases.C_env]") {
   SandboxConfig config;
   config.id = "s";
   config.env = EnvMap{{"A", "sandbox"}, {"B", "sandbox"}};
@@ -187,7 +194,8 @@ TEST_CASE_METHOD(LocalFixture, "C the environment of a spawn goes over the sandb
   CHECK(sandbox->spawn(shell("echo $A $B $C"))->wait().out == "sandbox sandbox\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "C retention of nothing counts everything") {
+TEST_CASE_METHOD(LocalFixture, "C retention of nothing counts everything",
+                 "[cases.C_retention_0]") {
   const auto sandbox = started();
   std::string seen;
   auto options = keeping(0);
@@ -200,7 +208,8 @@ TEST_CASE_METHOD(LocalFixture, "C retention of nothing counts everything") {
   CHECK(seen == "hello\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "C retention keeps the newest bytes and counts the rest") {
+TEST_CASE_METHOD(LocalFixture, "C retention keeps the newest bytes and counts the rest",
+                 "[cases.C_retention_5]") {
   const auto sandbox = started();
   const auto five = sandbox->spawn(shell("printf 'hello world'"), keeping(5))->wait();
   CHECK(five.out == "world");
@@ -217,7 +226,8 @@ TEST_CASE_METHOD(LocalFixture, "C retention keeps the newest bytes and counts th
   CHECK_FALSE(whole.stdout_truncated);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C a process keeps a mebibyte where nothing else is said") {
+TEST_CASE_METHOD(LocalFixture, "C a process keeps a mebibyte where nothing else is said",
+                 "[cases.C_retention_1m]") {
   const auto sandbox = started();
   constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
   const auto result =
@@ -231,7 +241,33 @@ TEST_CASE_METHOD(LocalFixture, "C a process keeps a mebibyte where nothing else 
   CHECK_FALSE(command.stdout_truncated);
 }
 
-TEST_CASE_METHOD(LocalFixture, "C a pid that the system uses again is never killed by mistake") {
+TEST_CASE_METHOD(LocalFixture, "C characters of four bytes on the edge of a mebibyte",
+                 "[cases.C_retention_1m]") {
+  const auto sandbox = started();
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  const std::string smile = "\xf0\x9f\x98\x80";
+  // A mebibyte of whole characters, and then 0 to 4 bytes more, which push as many out.
+  for (std::size_t more = 0; more <= 4; ++more) {
+    CAPTURE(more);
+    const auto result =
+        sandbox
+            ->spawn(shell("yes '" + smile + "' | tr -d '\\n' | head -c 1048576; printf '%s' '" +
+                          std::string(more, 'x') + "'"))
+            ->wait();
+    CHECK(result.out.size() == kMebibyte);
+    CHECK(result.stdout_dropped_bytes == more);
+    CHECK(result.stdout_truncated == (more > 0));
+    CHECK(result.out.compare(0, 4 - more % 4, smile.substr(more % 4)) == 0);
+    // The text begins with a whole character.
+    const std::string text = result.stdout_text();
+    CHECK(text.compare(0, 4, smile) == 0);
+    CHECK(text.find("\xef\xbf\xbd") == std::string::npos);
+    CHECK(text.size() == (more == 0 ? kMebibyte : kMebibyte - (4 - more % 4) % 4));
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "C a pid that the system uses again is never killed by mistake",
+                 "[cases.C_pid_reuse]") {
   // Only who may choose the next pid can bring the collision about.
   const char* const last_pid = "/proc/sys/kernel/ns_last_pid";
   if (::access(last_pid, W_OK) != 0) {

@@ -53,7 +53,8 @@ bool found_in_folder(const fs::path& folder, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE_METHOD(LocalFixture, "D08 a second host runs a command in the first one's session") {
+TEST_CASE_METHOD(LocalFixture, "D08 a second host runs a command in the first one's session",
+                 "[cases.D08]") {
   const fs::path state = home() / "state";
   const std::string secret = "token-value-8d1f";
   SessionHost first(*this, state / "sessions.db");
@@ -84,8 +85,8 @@ TEST_CASE_METHOD(LocalFixture, "D08 a second host runs a command in the first on
   CHECK(nothing_runs());
 }
 
-TEST_CASE_METHOD(LocalFixture,
-                 "D08 a second host sees the processes of the first and can end them") {
+TEST_CASE_METHOD(LocalFixture, "D08 a second host sees the processes of the first and can end them",
+                 "[cases.D08]") {
   const fs::path state = home() / "state";
   SessionHost first(*this, state / "sessions.db");
   const auto mine = first->open(local_session(), OpenMode::create);
@@ -117,7 +118,8 @@ TEST_CASE_METHOD(LocalFixture,
 }
 
 TEST_CASE_METHOD(LocalFixture,
-                 "D08 two hosts that open and start a session at once have one machine") {
+                 "D08 two hosts that open and start a session at once have one machine",
+                 "[cases.D08]") {
   const fs::path state = home() / "state";
   SessionHost first(*this, state / "sessions.db");
   SessionHost second(*this, state / "sessions.db");
@@ -142,7 +144,8 @@ TEST_CASE_METHOD(LocalFixture,
   first->destroy(SessionId("s"));
 }
 
-TEST_CASE_METHOD(LocalFixture, "D06 recreate is not offered where destroy keeps the folder") {
+TEST_CASE_METHOD(LocalFixture, "D06 recreate is not offered where destroy keeps the folder",
+                 "[cases.D06]") {
   SessionHost host(*this, home() / "state" / "sessions.db");
   const auto session = host->open(local_session(), OpenMode::create);
   host->start(session->id());
@@ -153,7 +156,8 @@ TEST_CASE_METHOD(LocalFixture, "D06 recreate is not offered where destroy keeps 
   CHECK(read_text(folder() / "file") == "kept\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "D13 a session's set-up that fails is marked, and runs again") {
+TEST_CASE_METHOD(LocalFixture, "D13 a session's set-up that fails is marked, and runs again",
+                 "[cases.D13]") {
   const fs::path state = home() / "state";
   auto spec = local_session();
   spec.plan.workspace_commands = {"echo try >> tries; test -e allowed || exit 17"};

@@ -18,6 +18,7 @@ constexpr std::size_t kReceiveSize = 4 * (wire::kMaxPayload + wire::kHeaderSize)
 constexpr std::size_t kTurnSize = 1024 * 1024;
 constexpr int kTurnSpawns = 4;  // each blocks us until its exec: others wait no longer than this
 constexpr std::size_t kBacklogLimit = 16 * 1024 * 1024;  // a host that reads nothing is cut off
+constexpr std::size_t kPauseSize = 1024 * 1024;  // of answers that wait: no further request is read
 constexpr int kBatchFrames = 8;
 constexpr int kSilentPings = 4;
 constexpr std::int64_t kLazyMs = 1;
@@ -93,7 +94,7 @@ void Connection::read_input() {
   spawns_left_ = kTurnSpawns;
   // What the last turn left.
   if (std::exchange(parse_left_, false) && !parse_input()) return;
-  while (readable_ && !closed_ && !parse_left_ && budget > 0) {
+  while (readable_ && !closed_ && !paused_ && !parse_left_ && budget > 0) {
     if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
     if (in_.size() - in_end_ < wire::kMaxPayload) {
       std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
@@ -116,7 +117,7 @@ void Connection::read_input() {
     if (in_end_ < in_.size() && !hung_up_) readable_ = false;
     if (!parse_input()) return;
   }
-  if ((readable_ || parse_left_) && !closed_ && !std::exchange(read_queued_, true))
+  if ((readable_ || parse_left_) && !closed_ && !paused_ && !std::exchange(read_queued_, true))
     supervisor_.loop().later([this] {
       read_queued_ = false;
       if (!closed_) read_input();
@@ -127,6 +128,7 @@ void Connection::read_input() {
 // meanwhile, and those that end make room for the next.
 bool Connection::parse_input() {
   while (!closed_) {
+    if (congested()) return false;
     parse_left_ = spawns_left_ == 0;
     if (parse_left_) return true;
     wire::FrameView f;
@@ -144,6 +146,23 @@ bool Connection::parse_input() {
   return false;
 }
 
+// A host may ask for more than it reads, by accident or not: its answers must not pile up.
+bool Connection::congested() {
+  if (paused_) return true;
+  if (out_.size() - out_begin_ <= kPauseSize) return false;
+  if (writable_ && flush_queued()) return false;
+  paused_ = out_.size() - out_begin_ > kPauseSize;
+  return paused_ || closed_;
+}
+
+void Connection::resume() {
+  if (!std::exchange(paused_, false)) return;
+  parse_left_ = true;
+  supervisor_.loop().later([this] {
+    if (!closed_) read_input();
+  });
+}
+
 bool Connection::broken(const char* reason) {
   close(reason);
   return false;
@@ -152,7 +171,10 @@ bool Connection::broken(const char* reason) {
 void Connection::send(wire::FrameType type, std::uint64_t channel, std::uint64_t value,
                       std::string_view payload) {
   if (closed_) return;
-  wire::append_message(out_, type, channel, value, payload);
+  if (!wire::append_message(out_, type, channel, value, payload)) {
+    send_error(channel, wire::ErrorCode::limit, "the answer is too large");
+    return;
+  }
   flush_later();
 }
 
@@ -224,7 +246,10 @@ bool Connection::flush_queued() {
     out_begin_ += static_cast<std::size_t>(n);
   }
   out_.clear();
+  // An answer that was large once need not be paid for ever after.
+  if (out_.capacity() > kPauseSize) out_.shrink_to_fit();
   out_begin_ = 0;
+  resume();
   return true;
 }
 

@@ -59,8 +59,11 @@ class Connection final : public Source {
   bool channel_frame(const wire::FrameView& f);
   bool spawn(const wire::FrameView& f);
   bool attach(const wire::FrameView& f);
+  bool too_many_channels(std::uint64_t channel);
   bool target_request(const wire::FrameView& f);
   bool broken(const char* reason);
+  bool congested();
+  void resume();
   void flush_later();
   bool flush_queued();
   void socket_full();
@@ -77,6 +80,7 @@ class Connection final : public Source {
   bool flush_queued_ = false;
   bool read_queued_ = false;
   bool parse_left_ = false;  // frames are waiting in in_
+  bool paused_ = false;      // reads no requests until the host has read its answers
   int spawns_left_ = 0;      // of this turn
 
   std::vector<char> in_;

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <vector>
 
+#include "sandforge/posix/cgroup.hpp"
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/posix/procfs.hpp"
 #include "sandforge/posix/system.hpp"
@@ -18,6 +19,7 @@ namespace sandforge::guest {
 namespace {
 
 constexpr std::size_t kInstanceSize = 32;  // hexadecimal digits
+constexpr std::size_t kTextLimit = 8192;
 constexpr std::int64_t kLimitMs = 3000;
 constexpr long kPauseNs = 5'000'000;
 
@@ -26,68 +28,73 @@ bool is_instance(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Those with the mark, and everything below them, whatever it did to its environment.
-std::vector<posix::Member> find(const posix::Procfs& proc, const std::string& prefix) {
-  const auto all = proc.processes();
-  std::vector<posix::Member> found;
-  const auto add = [&](const posix::Member& m) {
-    const bool known = std::any_of(found.begin(), found.end(),
-                                   [&](const posix::Member& f) { return f.pid == m.pid; });
-    if (!known && m.pid != ::getpid()) found.push_back(m);
-  };
-  std::string mark;
-  for (const posix::ProcessStat& p : all) {
-    if (p.state == 'Z' || !proc.environment(p.pid, kMarkName, mark) ||
-        mark.compare(0, prefix.size(), prefix) != 0)
-      continue;
-    add({p.pid, p.start_time, p.parent});
-    for (const posix::Member& below : posix::find_descendants(all, p.pid))
-      add(below);
+void kill_all(const posix::Procfs& proc, const std::vector<posix::Member>& members) {
+  for (const posix::Member& m : members)
+    posix::signal_member(proc, m, SIGKILL);
+}
+
+// All stop before any of them ends: then none forks, and none loses its parent unseen.
+void stop_and_kill(const posix::Procfs& proc, const posix::TreeIdentity& tree,
+                   const std::vector<posix::ProcessStat>& all,
+                   const std::vector<posix::Member>& found, std::int64_t limit_ms) {
+  posix::Pursuit pursuit(proc, ::getpid(), tree, false);
+  for (const posix::Member& m : found) {
+    posix::signal_member(proc, m, SIGSTOP);
+    pursuit.add_member(m, nullptr);
   }
-  return found;
+  for (const posix::ProcessStat& p : all)
+    pursuit.add_stranger(p.pid);
+  pursuit.run(limit_ms);
+  kill_all(proc, found);
+  kill_all(proc, pursuit.stopped());
 }
 
 }  // namespace
 
-std::string InstanceFile::left() const {
-  const posix::Fd file(::openat(folder_, name_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return std::string();
-  char buffer[kInstanceSize + 1];
-  ssize_t n;
-  do {
-    n = ::read(file.get(), buffer, sizeof buffer);
-  } while (n < 0 && errno == EINTR);
-  const std::string text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
-  return is_instance(text) ? text : std::string();
+Left InstanceFile::left() const {
+  std::string text;
+  Left left;
+  if (!posix::read_file_at(folder_, name_.c_str(), text, kTextLimit)) return left;
+  const std::size_t line = std::min(text.find('\n'), text.size());
+  left.instance = text.substr(0, line);
+  if (!is_instance(left.instance)) return Left();
+  left.group = text.substr(std::min(line + 1, text.size()));
+  return left;
 }
 
-bool InstanceFile::write(const std::string& instance) const {
+bool InstanceFile::write(const Left& self) const {
   // A new file, so that nobody's file is written through a link.
   remove();
   const posix::Fd file(
       ::openat(folder_, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return false;
-  const ssize_t n = ::write(file.get(), instance.data(), instance.size());
-  return n == static_cast<ssize_t>(instance.size());
+  const std::string text = self.instance + "\n" + self.group;
+  return ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 void InstanceFile::remove() const {
   ::unlinkat(folder_, name_.c_str(), 0);
 }
 
-bool end_leftovers(const std::string& instance) {
+bool end_leftovers(const Left& left) {
+  // Whoever took the mark out of its environment is in the group nevertheless.
+  posix::ControlGroup group;
+  if (group.open(left.group, left.instance) && !group.contains_caller()) {
+    group.kill_and_wait(kLimitMs);
+    group.leave_and_remove();
+  }
   const posix::Procfs proc;
-  const std::string prefix = instance + ".";
+  posix::TreeIdentity tree;
+  tree.mark_name = kMarkName;
+  tree.mark_value = left.instance + ".";
+  tree.mark_is_prefix = true;
   const std::int64_t limit = posix::monotonic_ms() + kLimitMs;
   for (;;) {
-    const auto found = find(proc, prefix);
+    const auto all = proc.processes();
+    const auto found = posix::find_marked(proc, all, tree);
     if (found.empty()) return true;
     if (posix::monotonic_ms() > limit) return false;
-    // All stop before any of them ends: then none forks, and none loses its parent unseen.
-    for (const posix::Member& m : found)
-      posix::signal_member(proc, m, SIGSTOP);
-    for (const posix::Member& m : found)
-      posix::signal_member(proc, m, SIGKILL);
+    stop_and_kill(proc, tree, all, found, limit);
     const struct timespec pause = {0, kPauseNs};
     ::nanosleep(&pause, nullptr);
   }

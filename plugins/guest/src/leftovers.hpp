@@ -5,13 +5,18 @@
 
 namespace sandforge::guest {
 
+struct Left {
+  std::string instance;  // empty: none
+  std::string group;     // its control group; empty: it had none
+};
+
 // The file in which a guest says who it is, while it serves. In `folder`, which is locked.
 class InstanceFile {
  public:
   InstanceFile(int folder, std::string name) : folder_(folder), name_(std::move(name)) {}
-  // The guest that was here and did not end by itself; empty: none.
-  std::string left() const;
-  bool write(const std::string& instance) const;
+  // The guest that was here and did not end by itself.
+  Left left() const;
+  bool write(const Left& self) const;
   void remove() const;
 
  private:
@@ -19,8 +24,8 @@ class InstanceFile {
   std::string name_;
 };
 
-// Ends the processes that carry the mark of this instance, and their descendants. Blocks for a
-// short time; false when some are still there.
-bool end_leftovers(const std::string& instance);
+// Ends the processes of this instance's group, those that carry its mark, and their descendants.
+// Blocks for a short time; false when some are still there.
+bool end_leftovers(const Left& left);
 
 }  // namespace sandforge::guest

@@ -17,6 +17,7 @@ namespace sandforge::guest {
 namespace {
 
 constexpr int kBacklog = 64;
+constexpr std::int64_t kRetryMs = 100;
 
 // The address goes through the descriptor of the folder where the path itself is too long.
 bool make_address(const std::string& path, int folder, const std::string& name,
@@ -50,6 +51,7 @@ bool trusted(int socket) {
 }  // namespace
 
 Listener::~Listener() {
+  supervisor_.loop().cancel(retry_);
   if (!socket_) return;
   ::unlinkat(folder_.get(), name_.c_str(), 0);
   instance_file().remove();
@@ -62,12 +64,13 @@ InstanceFile Listener::instance_file() const {
 
 bool Listener::take_over(std::string& why) {
   const InstanceFile file = instance_file();
-  const std::string left = file.left();
-  if (!left.empty() && !end_leftovers(left)) {
+  const Left left = file.left();
+  if (!left.instance.empty() && !end_leftovers(left)) {
     why = folder_path_ + ": the processes of a guest that was killed do not end";
     return false;
   }
-  if (file.write(supervisor_.instance())) return true;
+  supervisor_.make_group();
+  if (file.write({supervisor_.instance(), supervisor_.group_path()})) return true;
   why = folder_path_ + "/" + name_ + ".instance: " + std::strerror(errno);
   return false;
 }
@@ -125,10 +128,17 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
 }
 
 void Listener::on_ready(std::uint32_t) {
+  supervisor_.loop().cancel(retry_);
   for (;;) {
     posix::Fd accepted(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!accepted) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
+      // No further edge comes for whoever waits already.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        retry_ = supervisor_.loop().at(supervisor_.loop().now() + kRetryMs, [this] {
+          retry_ = {};
+          on_ready(0);
+        });
       return;
     }
     if (!trusted(accepted.get()))

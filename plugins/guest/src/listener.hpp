@@ -34,6 +34,7 @@ class Listener final : public Source {
   std::string name_;
   bool made_folder_ = false;
   posix::Fd socket_;
+  EventLoop::Timer retry_{};
 };
 
 // Connects to such a socket; paths of any length work.

@@ -20,6 +20,7 @@ struct ServeOptions {
   std::size_t log_total_bytes = 64 * 1024 * 1024;
   bool daemon = false;  // go into the background, return once the socket takes connections
   bool keep = false;    // commands that are not detached outlive their connection too
+  bool group = true;    // a control group of its own, where one can be made
 };
 
 struct RelayOptions {

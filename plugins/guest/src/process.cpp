@@ -184,6 +184,7 @@ bool Process::start(wire::ErrorInfo& error) {
     return false;
   }
   pid_ = session_ = result.pid;
+  forget_request();
 
   EventLoop& loop = supervisor_.loop();
   settle_timer_ = loop.at(loop.now() + kSettleMs, [this] {
@@ -198,6 +199,20 @@ bool Process::start(wire::ErrorInfo& error) {
         loop.now() + static_cast<std::int64_t>(std::min(request_.timeout_ms, kMaxTimeoutMs)),
         [this] { deadline_passed(); });
   return true;
+}
+
+// Thousands of ended processes are remembered, whose requests were up to 8 MiB each, and whose
+// environments may hold secrets.
+void Process::forget_request() {
+  command_ = request_.shell_text.substr(0, kShownCommand);
+  for (const std::string& arg : request_.argv) {
+    if (command_.size() >= kShownCommand) break;
+    if (&arg != &request_.argv.front()) command_ += ' ';
+    command_.append(arg, 0, kShownCommand - command_.size());
+  }
+  request_.argv = std::vector<std::string>();
+  request_.env = std::vector<wire::EnvEntry>();
+  request_.shell_text = std::string();
 }
 
 void Process::deadline_passed() {
@@ -295,18 +310,12 @@ wire::Started Process::started(bool existing) const {
   return message;
 }
 
-wire::ProcessInfo Process::info() const {
+wire::ProcessInfo Process::info(std::size_t shown) const {
   wire::ProcessInfo info;
   info.process = wire::ProcessId{id_};
   info.request_id = request_.request_id;
   info.tag = request_.tag;
-  info.command = request_.shell_text;
-  for (const std::string& arg : request_.argv) {
-    if (info.command.size() > kShownCommand) break;
-    if (&arg != &request_.argv.front()) info.command += ' ';
-    info.command.append(arg, 0, kShownCommand);
-  }
-  if (info.command.size() > kShownCommand) info.command.resize(kShownCommand);
+  info.command = command_.substr(0, shown);
   info.pid = pid_;
   info.state = over_     ? wire::ProcessState::ended
                : exited_ ? wire::ProcessState::draining

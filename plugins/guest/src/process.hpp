@@ -37,7 +37,8 @@ class Process {
   bool ending() const noexcept { return ending_; }
   bool attached() const noexcept { return !attachments_.empty(); }
   const posix::OutputLog& log() const noexcept { return log_; }
-  wire::ProcessInfo info() const;
+  // At most `shown` bytes of its command line.
+  wire::ProcessInfo info(std::size_t shown) const;
   wire::Started started(bool existing) const;
 
   // Channels. -----------------------------------------------------------------------------------
@@ -95,6 +96,7 @@ class Process {
   bool open_streams(posix::Fd child[3], wire::ErrorInfo& error);
   std::vector<std::string> environment() const;
   std::string directory() const;
+  void forget_request();
 
   void pump();
   void pump_later();
@@ -124,7 +126,8 @@ class Process {
 
   Supervisor& supervisor_;
   const std::uint64_t id_;
-  wire::SpawnRequest request_;
+  wire::SpawnRequest request_;  // without arguments and environment once it runs
+  std::string command_;         // the beginning of its command line
   pid_t pid_ = -1;
   pid_t session_ = 0;
   std::int64_t started_ns_ = 0;

@@ -8,6 +8,8 @@
 namespace sandforge::guest {
 namespace {
 
+constexpr std::size_t kChannelLimit = 8192;  // of one connection
+
 std::uint16_t u16(std::string_view bytes, std::size_t at) {
   return static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[at]) |
                                     (static_cast<unsigned char>(bytes[at + 1]) << 8));
@@ -151,6 +153,12 @@ bool Connection::request(const wire::FrameView& f) {
   }
 }
 
+bool Connection::too_many_channels(std::uint64_t channel) {
+  if (channels_.size() < kChannelLimit) return false;
+  send_error(channel, wire::ErrorCode::limit, "there are too many channels");
+  return true;
+}
+
 bool Connection::spawn(const wire::FrameView& f) {
   wire::SpawnRequest message;
   if (!message.decode(f.payload)) return broken("malformed spawn");
@@ -159,6 +167,7 @@ bool Connection::spawn(const wire::FrameView& f) {
     send_error(f.header.channel, wire::ErrorCode::invalid, wrong);
     return true;
   }
+  if (too_many_channels(f.header.channel)) return true;
   auto a = std::make_unique<Attachment>();
   a->connection = this;
   a->channel = f.header.channel;
@@ -175,6 +184,7 @@ bool Connection::spawn(const wire::FrameView& f) {
 bool Connection::attach(const wire::FrameView& f) {
   wire::AttachRequest message;
   if (!message.decode(f.payload)) return broken("malformed attach");
+  if (too_many_channels(f.header.channel)) return true;
   auto a = std::make_unique<Attachment>();
   a->connection = this;
   a->channel = f.header.channel;

@@ -13,6 +13,7 @@
 
 #include "listener.hpp"
 #include "loop.hpp"
+#include "sandforge/posix/system.hpp"
 #include "sandforge/posix/tree.hpp"
 #include "supervisor.hpp"
 
@@ -73,11 +74,12 @@ int serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   // Its memory holds the environment of the session.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  if (!posix::become_subreaper()) return fail("cannot become a subreaper", std::strerror(errno));
-
   EventLoop loop;
   if (!loop.valid()) return fail("cannot wait for events", std::strerror(errno));
-  Supervisor supervisor(loop, options);
+  const bool subreaper = posix::become_subreaper();
+  if (!subreaper && !posix::call_is_absent(errno))
+    return fail("cannot become a subreaper", std::strerror(errno));
+  Supervisor supervisor(loop, options, subreaper);
   Signals signals(supervisor);
   if (!signals.start()) return fail("cannot take signals", std::strerror(errno));
 
@@ -85,6 +87,7 @@ int serve(const ServeOptions& options) {
   if (options.fd >= 0) {
     posix::Fd socket(options.fd);
     ::fcntl(options.fd, F_SETFD, FD_CLOEXEC);
+    supervisor.make_group();
     if (!supervisor.add_connection(std::move(socket)))
       return fail("cannot use the inherited socket", std::strerror(errno));
   } else {

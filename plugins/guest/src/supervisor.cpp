@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -20,10 +18,9 @@ constexpr std::size_t kOverLimit = 1024;       // ended processes that are remem
 constexpr std::size_t kKnownLimit = 4096;      // all processes
 constexpr std::size_t kReleasedLimit = 16384;  // request ids of those that were released
 constexpr std::size_t kConnectionLimit = 64;
+constexpr std::size_t kWaiterLimit = 1024;                  // for the end of one process
+constexpr std::size_t kListedSize = wire::kMaxMessage / 4;  // of command lines in one list
 constexpr std::size_t kEnvironmentLimit = 2 * 1024 * 1024;
-constexpr std::int64_t kSnapshotMs = 3;
-constexpr std::int64_t kNoSnapshot = -1000;
-constexpr int kFreezeRounds = 8;
 constexpr int kOomDistance = 300;
 
 std::string random_hex(std::size_t bytes) {
@@ -48,9 +45,10 @@ int raise_open_files() {
 
 }  // namespace
 
-Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options)
+Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subreaper)
     : loop_(loop),
       options_(options),
+      subreaper_(subreaper),
       instance_(random_hex(16)),
       open_files_limit_(raise_open_files()),
       changed_signals_(posix::changed_signals()),
@@ -63,7 +61,14 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options)
   check_idle();
 }
 
-Supervisor::~Supervisor() = default;
+Supervisor::~Supervisor() {
+  // Stays for as long as detached commands are in it; a later guest removes it then.
+  group_.leave_and_remove();
+}
+
+void Supervisor::make_group() {
+  if (options_.group) group_.make_and_enter(instance_);
+}
 
 std::string Supervisor::mark_of(std::uint64_t process) const {
   return instance_ + "." + std::to_string(process);
@@ -77,7 +82,9 @@ void Supervisor::prefer_for_oom(pid_t pid) const {
 }
 
 std::uint64_t Supervisor::features() const {
-  std::uint64_t out = wire::kFeatureSubreaper | wire::kFeaturePty;
+  std::uint64_t out = wire::kFeaturePty;
+  if (subreaper_) out |= wire::kFeatureSubreaper;
+  if (group_) out |= wire::kFeatureCgroup;
   if (::geteuid() == 0) out |= wire::kFeatureUser;
   if (posix::open_pidfd(::getpid())) out |= wire::kFeaturePidfd;
   return out;
@@ -193,6 +200,10 @@ void Supervisor::attach(Attachment& a, const wire::AttachRequest& request) {
 
 void Supervisor::kill(Connection& connection, std::uint64_t channel, Process& process,
                       std::int64_t grace_ms) {
+  if (kill_waiters_[process.id()].size() >= kWaiterLimit) {
+    connection.send_error(channel, wire::ErrorCode::limit, "too many wait for the end already");
+    return;
+  }
   const bool running = process.running() && !process.ending();
   kill_waiters_[process.id()].push_back({&connection, channel, running ? 1U : 0U});
   process.end_tree(grace_ms);
@@ -268,9 +279,10 @@ void Supervisor::evict() {
 }
 
 void Supervisor::list(Connection& connection, std::uint64_t channel) {
+  const std::size_t shown = kListedSize / std::max<std::size_t>(processes_.size(), 1);
   wire::ListReply reply;
   for (const auto& [id, process] : processes_)
-    reply.processes.push_back(process->info());
+    reply.processes.push_back(process->info(shown));
   connection.send_message(wire::FrameType::list_reply, channel, reply);
 }
 
@@ -311,219 +323,6 @@ wire::EnvReply Supervisor::get_environment() const {
   for (const auto& [name, value] : environment_)
     reply.entries.emplace_back(name, value);
   return reply;
-}
-
-// Children --------------------------------------------------------------------------------------
-
-void Supervisor::reap() {
-  std::vector<std::pair<Process*, int>> ended;
-  bool childless = false;
-  for (;;) {
-    int status = 0;
-    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-    if (pid < 0 && errno == EINTR) continue;
-    childless = pid < 0;
-    if (pid <= 0) break;
-    const auto leader = leaders_.find(pid);
-    if (leader == leaders_.end()) {
-      stray_reaped(pid);
-      continue;
-    }
-    ended.emplace_back(leader->second, status);
-    leaders_.erase(leader);
-  }
-  // What a leader leaves behind is ours by now.
-  if (!childless) find_strays();
-  for (const auto& [process, status] : ended)
-    process->leader_exited(status);
-  if (stopping_) loop_.later([this] { stop_step(); });
-  check_idle();
-}
-
-void Supervisor::stray_reaped(pid_t pid) {
-  const auto stray = strays_.find(pid);
-  if (stray == strays_.end()) return;
-  Process* owner = find(stray->second.owner);
-  strays_.erase(stray);
-  if (!owner) return;
-  owner->stray_gone();
-  owner->look_at_tree();
-}
-
-void Supervisor::find_strays() {
-  std::vector<pid_t> children;
-  if (!proc_.own_children(children)) return;
-  if (children.size() == leaders_.size() + strays_.size()) return;
-  for (const pid_t pid : children) {
-    if (leaders_.count(pid) != 0 || strays_.count(pid) != 0) continue;
-    posix::ProcessStat stat;
-    if (!proc_.stat(pid, stat) || stat.state == 'Z') continue;
-    const std::uint64_t owner = owner_of(stat);
-    strays_.emplace(pid, Stray{stat.start_time, owner});
-    if (Process* process = find(owner)) process->stray_found();
-  }
-}
-
-std::uint64_t Supervisor::owner_of(const posix::ProcessStat& stray) const {
-  const auto session = sessions_.find(stray.session);
-  if (session != sessions_.end()) return session->second;
-  std::string mark;
-  if (!proc_.environment(stray.pid, kMarkName, mark)) return 0;
-  const std::string prefix = instance_ + ".";
-  if (mark.compare(0, prefix.size(), prefix) != 0) return 0;
-  const std::uint64_t id = std::strtoull(mark.c_str() + prefix.size(), nullptr, 10);
-  return find(id) ? id : 0;
-}
-
-const std::vector<posix::ProcessStat>& Supervisor::snapshot() {
-  const std::int64_t now = posix::monotonic_ms();
-  if (now - snapshot_at_ >= kSnapshotMs) {
-    snapshot_ = proc_.processes();
-    snapshot_at_ = posix::monotonic_ms();
-  }
-  return snapshot_;
-}
-
-std::vector<posix::Member> Supervisor::members(const Process& process) {
-  posix::TreeIdentity tree = process.tree();
-  std::vector<pid_t> foreign;
-  for (const auto& [pid, leader] : leaders_)
-    if (leader != &process) foreign.push_back(pid);
-  for (const auto& [pid, stray] : strays_) {
-    if (stray.owner == process.id())
-      tree.known.push_back({pid, stray.start_time, 0});
-    else if (stray.owner != 0)
-      foreign.push_back(pid);
-  }
-  return posix::find_members(proc_, snapshot(), ::getpid(), tree, foreign);
-}
-
-std::vector<posix::Member> Supervisor::descendants() {
-  return posix::find_descendants(snapshot(), ::getpid());
-}
-
-// Ends ------------------------------------------------------------------------------------------
-
-void Supervisor::kill_soon(Process& process) {
-  if (to_kill_.empty()) loop_.later([this] { kill_pass(); });
-  to_kill_[process.id()];
-}
-
-// Stops those that were not known yet. False when there were none.
-bool Supervisor::freeze(std::uint64_t id, const std::vector<posix::Member>& members) {
-  std::vector<posix::Member>& frozen = to_kill_[id];
-  bool found = false;
-  for (const posix::Member& m : members) {
-    const bool known = std::any_of(frozen.begin(), frozen.end(), [&](const posix::Member& f) {
-      return f.pid == m.pid && f.start_time == m.start_time;
-    });
-    if (known) continue;
-    frozen.push_back(m);
-    if (Process* process = find(id)) process->remember(m);
-    posix::signal_member(proc_, m, SIGSTOP);
-    found = true;
-  }
-  return found;
-}
-
-void Supervisor::kill_pass() {
-  // Everybody is stopped before anybody is killed: who is stopped forks no more, and its children
-  // stay below it, where they are found by the next look.
-  bool found = true;
-  for (int round = 0; found && round < kFreezeRounds; ++round) {
-    found = false;
-    snapshot_at_ = kNoSnapshot;
-    for (auto& [id, frozen] : to_kill_) {
-      const Process* process = find(id);
-      if (id == 0)
-        found |= freeze(id, descendants());
-      else if (process)
-        found |= freeze(id, members(*process));
-    }
-  }
-  for (const auto& [id, frozen] : to_kill_) {
-    for (const posix::Member& m : frozen)
-      posix::signal_member(proc_, m, SIGKILL);
-    // Where there is no /proc.
-    const Process* process = find(id);
-    if (frozen.empty() && process && process->running()) ::kill(-process->pid(), SIGKILL);
-  }
-  to_kill_.clear();
-  snapshot_at_ = kNoSnapshot;
-}
-
-void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::int64_t grace_ms,
-                          bool exit) {
-  exit_after_stop_ |= exit;
-  const auto all = descendants();
-  if (connection) stop_waiters_.push_back({connection, channel, all.size()});
-  const std::int64_t kill_at = loop_.now() + grace_ms;
-  if (!stopping_) {
-    stopping_ = true;
-    stop_kill_at_ = kill_at;
-    stop_killing_ = grace_ms <= 0;
-    for (const auto& [id, process] : processes_)
-      if (process->running() || process->background()) process->end_tree(grace_ms);
-    if (!stop_killing_)
-      for (const posix::Member& m : all)
-        posix::signal_member(proc_, m, SIGTERM);
-  }
-  stop_kill_at_ = std::min(stop_kill_at_, kill_at);
-  stop_step();
-}
-
-void Supervisor::stop_step() {
-  if (!stopping_) return;
-  loop_.cancel(stop_timer_);
-  if (loop_.now() >= stop_kill_at_) stop_killing_ = true;
-  snapshot_at_ = kNoSnapshot;
-  const auto left = descendants();
-  if (left.empty() && leaders_.empty()) {
-    stopping_ = false;
-    answer(stop_waiters_);
-    if (exit_after_stop_) loop_.later([this] { loop_.stop(0); });
-    return;
-  }
-  if (stop_killing_)
-    for (const posix::Member& m : left)
-      posix::signal_member(proc_, m, SIGKILL);
-  const std::int64_t next = loop_.now() + (stop_killing_ ? 5 : 20);
-  stop_timer_ = loop_.at(stop_killing_ ? next : std::min(next, stop_kill_at_), [this] {
-    stop_timer_ = {};
-    stop_step();
-  });
-}
-
-void Supervisor::shut_down() {
-  leaving_ = true;
-  bool waiting = false;
-  for (const auto& [id, process] : processes_) {
-    if (process->request().detach || (!process->running() && !process->background())) continue;
-    if (!process->ending())
-      process->end_tree(static_cast<std::int64_t>(
-          std::min<std::uint64_t>(process->request().grace_ms, 3600 * 1000)));
-    waiting |= process->ending();
-  }
-  if (!waiting) loop_.stop(0);
-}
-
-void Supervisor::check_idle() {
-  const bool foreground = std::any_of(leaders_.begin(), leaders_.end(), [](const auto& entry) {
-    return !entry.second->request().detach;
-  });
-  const bool unused = leaders_.empty() && strays_.empty();
-  std::int64_t wait = 0;
-  if (connections_.empty() && !stopping_ && !leaving_) {
-    if (!foreground && options_.idle_ms > 0) wait = options_.idle_ms;
-    if (unused && options_.unused_ms > 0)
-      wait = wait > 0 ? std::min(wait, options_.unused_ms) : options_.unused_ms;
-  }
-  loop_.cancel(idle_timer_);
-  if (wait > 0)
-    idle_timer_ = loop_.at(loop_.now() + wait, [this] {
-      idle_timer_ = {};
-      stop_all(nullptr, 0, options_.grace_ms, true);
-    });
 }
 
 }  // namespace sandforge::guest

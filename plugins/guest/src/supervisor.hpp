@@ -18,6 +18,7 @@
 #include "loop.hpp"
 #include "options.hpp"
 #include "process.hpp"
+#include "sandforge/posix/cgroup.hpp"
 #include "sandforge/posix/log.hpp"
 #include "sandforge/posix/procfs.hpp"
 #include "sandforge/posix/tree.hpp"
@@ -28,7 +29,8 @@ inline constexpr const char kMarkName[] = "SANDFORGE_GUEST_PROCESS";
 
 class Supervisor {
  public:
-  Supervisor(EventLoop& loop, const ServeOptions& options);
+  // `subreaper`: orphans of commands become our children.
+  Supervisor(EventLoop& loop, const ServeOptions& options, bool subreaper);
   ~Supervisor();
 
   EventLoop& loop() noexcept { return loop_; }
@@ -36,6 +38,9 @@ class Supervisor {
   posix::LogBudget& log_budget() noexcept { return budget_; }
   const posix::Procfs& proc() const noexcept { return proc_; }
   const std::string& instance() const noexcept { return instance_; }
+  // A control group of our own for all that is started from now on, where one can be made.
+  void make_group();
+  const std::string& group_path() const noexcept { return group_.path(); }
   std::uint64_t features() const;
   const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
   // The soft limit of open files that the guest was started with.
@@ -102,13 +107,18 @@ class Supervisor {
   void evict();
   void stop_step();
   void kill_pass();
+  bool freeze_all(int rounds);
+  void kill_frozen();
+  void pursue(std::uint64_t id);
   bool freeze(std::uint64_t id, const std::vector<posix::Member>& members);
   void answer(std::vector<Waiter>& waiters);
 
   EventLoop& loop_;
   const ServeOptions& options_;
+  const bool subreaper_;
   posix::LogBudget budget_;
   posix::Procfs proc_;
+  posix::ControlGroup group_;
   std::string instance_;
   int open_files_limit_ = 0;
   sigset_t changed_signals_;
@@ -132,6 +142,7 @@ class Supervisor {
 
   // By process, 0 for all of them: whom the next kill_pass ends, and whom it has stopped so far.
   std::map<std::uint64_t, std::vector<posix::Member>> to_kill_;
+  std::vector<std::uint64_t> growing_;  // of these, trees with new members in the last look
   std::vector<posix::ProcessStat> snapshot_;
   std::int64_t snapshot_at_ = -1000;
 

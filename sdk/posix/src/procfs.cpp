@@ -1,7 +1,7 @@
 #include "sandforge/posix/procfs.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
@@ -13,6 +13,16 @@ namespace {
 
 constexpr std::size_t kStatLimit = 4096;
 constexpr std::size_t kEnvironmentLimit = 8 * 1024 * 1024;
+constexpr std::size_t kListingStep = 1024;  // some forty entries
+
+// As getdents64(2) writes it.
+struct DirectoryEntry {
+  std::uint64_t inode;
+  std::int64_t offset;
+  unsigned short length;
+  unsigned char type;
+  char name[1];
+};
 
 template <class T>
 bool next_number(std::string_view& text, T& out) {
@@ -43,7 +53,8 @@ bool parse_stat(std::string_view text, ProcessStat& out) {
 }
 
 Procfs::Procfs() : dir_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (dir_ && ::faccessat(dir_.get(), "self/stat", R_OK, 0) != 0) dir_.reset();
+  // Opened and not asked about: libc asks through a newer call, and takes EPERM for the answer.
+  if (dir_ && !Fd(::openat(dir_.get(), "self/stat", O_RDONLY | O_CLOEXEC))) dir_.reset();
 }
 
 bool Procfs::stat(pid_t pid, ProcessStat& out) const {
@@ -56,20 +67,28 @@ bool Procfs::stat(pid_t pid, ProcessStat& out) const {
 
 std::vector<ProcessStat> Procfs::processes() const {
   std::vector<ProcessStat> out;
-  if (!dir_) return out;
-  const int copy = ::openat(dir_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* listing = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (!listing) {
-    if (copy >= 0) ::close(copy);
-    return out;
-  }
-  while (const dirent* entry = ::readdir(listing)) {
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+  each_pid([&](pid_t pid) {
     ProcessStat found;
-    if (stat(static_cast<pid_t>(std::atoi(entry->d_name)), found)) out.push_back(found);
-  }
-  ::closedir(listing);
+    if (stat(pid, found)) out.push_back(found);
+  });
   return out;
+}
+
+bool Procfs::each_pid(const std::function<void(pid_t)>& use) const {
+  if (!dir_) return false;
+  const Fd listing(::openat(dir_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!listing) return false;
+  alignas(DirectoryEntry) char bytes[kListingStep];
+  for (;;) {
+    const long n = ::syscall(SYS_getdents64, listing.get(), bytes, sizeof bytes);
+    if (n <= 0) return n == 0;
+    for (long at = 0; at < n;) {
+      const auto* entry = reinterpret_cast<const DirectoryEntry*>(bytes + at);
+      at += entry->length;
+      if (entry->name[0] >= '1' && entry->name[0] <= '9')
+        use(static_cast<pid_t>(std::atoi(entry->name)));
+    }
+  }
 }
 
 bool Procfs::environment(pid_t pid, std::string_view name, std::string& value) const {

@@ -1,6 +1,8 @@
 #include "sandforge/posix/tree.hpp"
 
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -26,6 +28,13 @@ bool same(const std::vector<Member>& members, const ProcessStat& p) {
   return std::any_of(members.begin(), members.end(), [&](const Member& m) {
     return m.pid == p.pid && m.start_time == p.start_time;
   });
+}
+
+bool marked(const Procfs& proc, const TreeIdentity& tree, pid_t pid) {
+  std::string value;
+  if (tree.mark_name.empty() || !proc.environment(pid, tree.mark_name, value)) return false;
+  return tree.mark_is_prefix ? value.compare(0, tree.mark_value.size(), tree.mark_value) == 0
+                             : value == tree.mark_value;
 }
 
 // Answers for every process of one snapshot, each computed once.
@@ -55,7 +64,7 @@ class Classifier {
       at = parent == index_.end() ? nullptr : parent->second;
     }
     // Not below us: nothing that we started.
-    if (!at) above = Verdict::foreign;
+    if (!at && !tree_.anywhere) above = Verdict::foreign;
     for (auto one = path.rbegin(); one != path.rend(); ++one) {
       if (above == Verdict::undecided) above = judge(**one);
       verdict_[(*one)->pid] = above;
@@ -71,11 +80,7 @@ class Classifier {
     if (tree_.leader_alive && p.pid == tree_.leader) return Verdict::member;
     if (tree_.leader > 0 && p.session == tree_.leader) return Verdict::member;
     if (same(tree_.known, p)) return Verdict::member;
-    std::string value;
-    const bool marked = p.state != 'Z' && !tree_.mark_name.empty() &&
-                        proc_.environment(p.pid, tree_.mark_name, value) &&
-                        value == tree_.mark_value;
-    return marked ? Verdict::member : Verdict::undecided;
+    return p.state != 'Z' && marked(proc_, tree_, p.pid) ? Verdict::member : Verdict::undecided;
   }
 
   const Procfs& proc_;
@@ -117,6 +122,80 @@ std::vector<Member> find_descendants(const std::vector<ProcessStat>& processes, 
     if (at && at->pid == root) out.push_back({p.pid, p.start_time, p.parent});
   }
   return out;
+}
+
+std::vector<Member> find_marked(const Procfs& proc, const std::vector<ProcessStat>& processes,
+                                const TreeIdentity& tree) {
+  std::vector<Member> found;
+  std::unordered_set<pid_t> known = {::getpid()};
+  const auto add = [&](const Member& m) {
+    if (known.insert(m.pid).second) found.push_back(m);
+  };
+  for (const ProcessStat& p : processes) {
+    if (p.state == 'Z' || !marked(proc, tree, p.pid)) continue;
+    add({p.pid, p.start_time, p.parent});
+    for (const Member& below : find_descendants(processes, p.pid))
+      add(below);
+  }
+  return found;
+}
+
+Pursuit::Pursuit(const Procfs& proc, pid_t root, const TreeIdentity& tree, bool all)
+    : proc_(proc), root_(root), tree_(tree), all_(all) {
+  if (tree.leader > 0) sessions_.insert(tree.leader);
+  passed_.insert(root);
+}
+
+void Pursuit::add_member(const Member& member, const ProcessStat* stat) {
+  members_.insert(member.pid);
+  // Never that of the caller, whoever is in it.
+  if (!stat || stat->session == ::getsid(0)) return;
+  // A session below the leader was made by a member, so all who are in it are members.
+  sessions_.insert(stat->session);
+  stop_group(*stat);
+}
+
+// One call stops all of a group, and the kernel lets none of them finish a fork meanwhile.
+void Pursuit::stop_group(const ProcessStat& p) {
+  ProcessStat now;
+  // It has been stopped, so it stays in its group, and the number is not given to another.
+  if (p.group > 1 && proc_.stat(p.pid, now) && now.start_time == p.start_time &&
+      now.group == p.group && now.state != 'Z')
+    ::kill(-p.group, SIGSTOP);
+}
+
+bool Pursuit::belongs(const ProcessStat& p) const {
+  if (members_.count(p.parent) != 0 || sessions_.count(p.session) != 0) return true;
+  if (all_) return p.parent == root_;
+  return marked(proc_, tree_, p.pid);
+}
+
+bool Pursuit::meet(pid_t pid) {
+  if (passed_.count(pid) != 0 || members_.count(pid) != 0) return false;
+  const Fd pidfd = open_pidfd(pid);
+  ProcessStat p;
+  if (!proc_.stat(pid, p)) return false;
+  if (p.state == 'Z') {
+    // Else thousands of them would be in the way of the next walk.
+    if (p.parent != root_ || ::waitpid(pid, nullptr, WNOHANG) != pid) passed_.insert(pid);
+    return false;
+  }
+  if (!belongs(p)) return false;
+  const bool sent = pidfd ? signal_pidfd(pidfd.get(), SIGSTOP) : false;
+  if (!sent && !(pidfd && !call_is_absent(errno))) ::kill(pid, SIGSTOP);
+  const Member member{p.pid, p.start_time, p.parent};
+  stopped_.push_back(member);
+  add_member(member, &p);
+  return true;
+}
+
+bool Pursuit::run(std::int64_t deadline_ms) {
+  for (;;) {
+    bool met = false;
+    if (!proc_.each_pid([&](pid_t pid) { met |= meet(pid); })) return false;
+    if (!met) return true;
+    if (monotonic_ms() >= deadline_ms) return false;
+  }
 }
 
 bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept {

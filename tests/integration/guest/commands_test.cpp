@@ -8,7 +8,7 @@
 using namespace guest_test;
 using wire::ErrorCode;
 
-TEST_CASE("A01 output and exit codes are exact") {
+TEST_CASE("A01 output and exit codes are exact", "[cases.A01]") {
   Guest guest;
   const Seen& a = guest.host().run(shell("echo hello"));
   CHECK(a.out == "hello\n");
@@ -28,7 +28,7 @@ TEST_CASE("A01 output and exit codes are exact") {
   CHECK(c.exit->duration_ns > 0);
 }
 
-TEST_CASE("A02 arguments round-trip") {
+TEST_CASE("A02 arguments round-trip", "[cases.A02]") {
   Guest guest;
   const std::vector<std::string> args = {"a b", "$HOME", "x'y", "",   "-n",          "--",
                                          "*",   "a\nb",  "é",   "\t", "\xff\xfe\x80"};
@@ -40,7 +40,7 @@ TEST_CASE("A02 arguments round-trip") {
   CHECK(guest.host().run(argv(command)).out == expected);
 }
 
-TEST_CASE("A03 what no process can be given is refused before one starts") {
+TEST_CASE("A03 what no process can be given is refused before one starts", "[cases.A03]") {
   Guest guest;
   std::string why;
   const auto refused = [&](const wire::SpawnRequest& r) {
@@ -66,7 +66,7 @@ TEST_CASE("A03 what no process can be given is refused before one starts") {
   CHECK(refused(r));
 }
 
-TEST_CASE("A04 long arguments work or are called too large") {
+TEST_CASE("A04 long arguments work or are called too large", "[cases.A04]") {
   Guest guest;
   const std::string most(131071, 'x');
   CHECK(guest.host().run(argv({"printf", "%s", most})).out == most);
@@ -81,7 +81,7 @@ TEST_CASE("A04 long arguments work or are called too large") {
   CHECK(guest.host().run(shell("echo ok")).out == "ok\n");
 }
 
-TEST_CASE("A05 shell text has the shell's meaning") {
+TEST_CASE("A05 shell text has the shell's meaning", "[cases.A05]") {
   Guest guest;
   TempFolder folder;
   wire::SpawnRequest r = shell("cat <<X | tr a-z A-Z > f && cat f\nhello $((1+1))\nX\n");
@@ -89,7 +89,7 @@ TEST_CASE("A05 shell text has the shell's meaning") {
   CHECK(guest.host().run(r).out == "HELLO 2\n");
 }
 
-TEST_CASE("A06 what cannot be run says why, and names the path") {
+TEST_CASE("A06 what cannot be run says why, and names the path", "[cases.A06]") {
   Guest guest;
   Host& host = guest.host();
   TempFolder folder;
@@ -141,13 +141,13 @@ TEST_CASE("a script without an interpreter line runs in the shell") {
   CHECK(guest.host().run(argv({folder.file("script"), "x"})).out == folder.file("script") + " x\n");
 }
 
-TEST_CASE("A08 a command that reads finds the end of its input") {
+TEST_CASE("A08 a command that reads finds the end of its input", "[cases.A08]") {
   Guest guest;
   CHECK(guest.host().run(argv({"cat"})).code() == 0);
   CHECK(guest.host().run(shell("read x; echo \"<$x> $?\"")).out == "<> 1\n");
 }
 
-TEST_CASE("A10 bytes come in order, whatever they are") {
+TEST_CASE("A10 bytes come in order, whatever they are", "[cases.A10]") {
   Guest guest;
   std::string expected;
   for (int i = 1; i <= 5000; ++i)
@@ -161,7 +161,7 @@ TEST_CASE("A10 bytes come in order, whatever they are") {
   CHECK(guest.host().run(argv({"cat", folder.file("bytes")})).out == bytes);
 }
 
-TEST_CASE("A13 commands that exit at once keep their output") {
+TEST_CASE("A13 commands that exit at once keep their output", "[cases.A13]") {
   Guest guest;
   Host& host = guest.host();
   constexpr int kCount = 1000, kAtOnce = 50;
@@ -181,7 +181,7 @@ TEST_CASE("A13 commands that exit at once keep their output") {
   CHECK(right == kCount);
 }
 
-TEST_CASE("A14 output arrives while the command runs, on both streams") {
+TEST_CASE("A14 output arrives while the command runs, on both streams", "[cases.A14]") {
   Guest guest;
   Host& host = guest.host();
   TempFolder folder;
@@ -197,7 +197,7 @@ TEST_CASE("A14 output arrives while the command runs, on both streams") {
   CHECK(host.wait(id).code() == 0);
 }
 
-TEST_CASE("A16 combined output keeps the order of the writes") {
+TEST_CASE("A16 combined output keeps the order of the writes", "[cases.A16]") {
   Guest guest;
   wire::SpawnRequest r = shell("for i in 1 2 3; do echo o$i; echo e$i >&2; done");
   r.combined = true;
@@ -206,7 +206,7 @@ TEST_CASE("A16 combined output keeps the order of the writes") {
   CHECK(s.err.empty());
 }
 
-TEST_CASE("A17 the environment is the one that was asked for") {
+TEST_CASE("A17 the environment is the one that was asked for", "[cases.A17]") {
   ::setenv("SANDFORGE_TEST_SECRET", "of-the-host", 1);
   Guest guest;
   Host& host = guest.host();
@@ -243,7 +243,7 @@ TEST_CASE("A17 the environment is the one that was asked for") {
   CHECK(*all.environment->entries[1].value == "stored only");
 }
 
-TEST_CASE("A18 profiles of a shell are not read") {
+TEST_CASE("A18 profiles of a shell are not read", "[cases.A18]") {
   Guest guest;
   TempFolder folder;
   write_text(folder.file(".bash_profile"), "echo profile\n");
@@ -255,7 +255,7 @@ TEST_CASE("A18 profiles of a shell are not read") {
   CHECK(guest.host().run(r).out == "hi\n");
 }
 
-TEST_CASE("A19 A20 working directories and files") {
+TEST_CASE("A19 A20 working directories and files", "[cases.A19][cases.A20]") {
   TempFolder folder;
   REQUIRE(::mkdir(folder.file("sub").c_str(), 0700) == 0);
   Guest guest({"--root", folder.path()});

@@ -6,7 +6,8 @@
 
 using namespace guest_test;
 
-TEST_CASE("A07 a background child does not hold up its command, and lives on until stop") {
+TEST_CASE("A07 a background child does not hold up its command, and lives on until stop",
+          "[cases.A07]") {
   const int variant = GENERATE(range(0, 3));
   const std::string sleeper = long_sleep();
   const std::string scripts[] = {
@@ -40,7 +41,7 @@ TEST_CASE("A07 a background child does not hold up its command, and lives on unt
   CHECK(host.run(shell("echo next")).out == "next\n");
 }
 
-TEST_CASE("A07 also while credit is withheld") {
+TEST_CASE("A07 also while credit is withheld", "[cases.A07]") {
   const std::string sleeper = long_sleep();
   Guest guest;
   Host& host = guest.host();
@@ -63,7 +64,7 @@ TEST_CASE("A07 also while credit is withheld") {
   CHECK_FALSE(runs("yes " + sleeper));
 }
 
-TEST_CASE("B01 signals of a leader are told as such") {
+TEST_CASE("B01 signals of a leader are told as such", "[cases.B01]") {
   Guest guest;
   const Seen a = guest.host().run(shell("kill -9 $$"));
   REQUIRE(a.exit);
@@ -74,7 +75,7 @@ TEST_CASE("B01 signals of a leader are told as such") {
   CHECK(b.exit->signal == SIGTERM);
 }
 
-TEST_CASE("B02 a timeout keeps what was written before it") {
+TEST_CASE("B02 a timeout keeps what was written before it", "[cases.B02]") {
   Guest guest;
   wire::SpawnRequest r = shell("printf partial; " + long_sleep());
   r.timeout_ms = 300;
@@ -88,7 +89,7 @@ TEST_CASE("B02 a timeout keeps what was written before it") {
   CHECK(s.out == "partial");
 }
 
-TEST_CASE("B03 a command that ignores SIGTERM is killed after its grace") {
+TEST_CASE("B03 a command that ignores SIGTERM is killed after its grace", "[cases.B03]") {
   Guest guest;
   const std::string sleeper = long_sleep();
   wire::SpawnRequest r = shell("trap '' TERM; echo on; while :; do " + sleeper + "; done");
@@ -104,7 +105,7 @@ TEST_CASE("B03 a command that ignores SIGTERM is killed after its grace") {
   CHECK_FALSE(runs(sleeper));
 }
 
-TEST_CASE("B04 B05 a timeout ends the whole tree") {
+TEST_CASE("B04 B05 a timeout ends the whole tree", "[cases.B04][cases.B05]") {
   const int variant = GENERATE(range(0, 6));
   const std::string sleeper = long_sleep();
   const std::string scripts[] = {
@@ -132,7 +133,7 @@ TEST_CASE("B04 B05 a timeout ends the whole tree") {
   CHECK(host.run(shell("true")).code() == 0);
 }
 
-TEST_CASE("B05 what left its session outlives the command, and not the stop") {
+TEST_CASE("B05 what left its session outlives the command, and not the stop", "[cases.B05]") {
   const int variant = GENERATE(range(0, 3));
   const std::string sleeper = long_sleep();
   const std::string scripts[] = {
@@ -151,7 +152,7 @@ TEST_CASE("B05 what left its session outlives the command, and not the stop") {
   CHECK_FALSE(runs(sleeper));
 }
 
-TEST_CASE("B05 one command's strays are not another's") {
+TEST_CASE("B05 one command's strays are not another's", "[cases.B05]") {
   const std::string first = long_sleep(), second = long_sleep();
   Guest guest;
   Host& host = guest.host();
@@ -163,7 +164,7 @@ TEST_CASE("B05 one command's strays are not another's") {
   CHECK(runs(second));
 }
 
-TEST_CASE("B06 kill ends leader and child, and answers whether it ran") {
+TEST_CASE("B06 kill ends leader and child, and answers whether it ran", "[cases.B06]") {
   const std::string a = long_sleep(), b = long_sleep();
   Guest guest;
   Host& host = guest.host();
@@ -183,7 +184,7 @@ TEST_CASE("B06 kill ends leader and child, and answers whether it ran") {
   CHECK(unknown.error->code == wire::ErrorCode::not_found);
 }
 
-TEST_CASE("B06 a stopped command is ended too") {
+TEST_CASE("B06 a stopped command is ended too", "[cases.B06]") {
   Guest guest;
   Host& host = guest.host();
   const auto id = host.spawn(shell("echo ready; kill -STOP $$; " + long_sleep()));
@@ -192,7 +193,7 @@ TEST_CASE("B06 a stopped command is ended too") {
   CHECK(host.wait(id).exit->signal == SIGTERM);
 }
 
-TEST_CASE("B07 a kill from the first output ends at once with what there was") {
+TEST_CASE("B07 a kill from the first output ends at once with what there was", "[cases.B07]") {
   Guest guest;
   Host& host = guest.host();
   const auto id = host.spawn(shell("echo first; " + long_sleep()));
@@ -205,7 +206,7 @@ TEST_CASE("B07 a kill from the first output ends at once with what there was") {
   CHECK(s.exit->killed);
 }
 
-TEST_CASE("B08 timeouts of every size are defined") {
+TEST_CASE("B08 timeouts of every size are defined", "[cases.B08]") {
   Guest guest;
   Host& host = guest.host();
   wire::SpawnRequest r = shell(long_sleep());

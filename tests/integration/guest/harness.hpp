@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "blocked_calls.hpp"
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/wire/guest/client.hpp"
 
@@ -38,6 +39,8 @@ class TempFolder {
 bool exists(const std::string& path);
 std::string contents(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
+
+std::vector<std::string> lines_of(const std::string& text);
 
 // Whether a living process has this command line, its arguments joined by spaces.
 bool runs(const std::string& command_line);
@@ -80,6 +83,7 @@ class Host : public wire::ClientEvents {
 
   wire::GuestClient client;
   std::map<wire::ChannelId, Seen> seen;
+  std::optional<wire::HelloReply> hello;
   bool auto_grant = true;   // gives credit back as output comes
   bool keep_output = true;  // else only counts it
   std::uint64_t counted = 0;
@@ -98,6 +102,7 @@ class Host : public wire::ClientEvents {
   void cut();  // closes the socket
 
  private:
+  void on_hello(const wire::HelloReply& h) override { hello = h; }
   void on_started(wire::ChannelId, const wire::Started&) override;
   void on_output(wire::ChannelId, wire::StreamId, std::uint64_t, std::string_view) override;
   void on_gap(wire::ChannelId, wire::StreamId, std::uint64_t, std::uint64_t) override;
@@ -122,6 +127,8 @@ class Guest {
   explicit Guest(std::vector<std::string> options = {});
   // `serve --socket`; returns once it takes connections.
   static Guest listening(const std::string& socket, std::vector<std::string> options = {});
+  // As the first, where calls are refused; nothing where that cannot be had.
+  static std::optional<Guest> filtered(const BlockedCalls& blocked);
   Guest(Guest&& other) noexcept;
   ~Guest();
 

@@ -278,7 +278,7 @@ TEST_CASE("an open folder is refused for the socket") {
   CHECK(wait_program(pid) == 1);
 }
 
-TEST_CASE("D12 idle: a foreground command counts, a background process does not") {
+TEST_CASE("D12 idle: a foreground command counts, a background process does not", "[cases.D12]") {
   TempFolder folder;
   const std::string socket = folder.file("s/guest.sock");
   Guest guest = Guest::listening(socket, {"--on-disconnect", "keep", "--idle-ms", "500"});

@@ -17,7 +17,7 @@ long resident_kib(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("A09 input arrives whole, and its end too") {
+TEST_CASE("A09 input arrives whole, and its end too", "[cases.A09]") {
   Guest guest;
   Host& host = guest.host();
   wire::SpawnRequest r = shell("cat | cksum; echo done");
@@ -39,7 +39,7 @@ TEST_CASE("A09 input arrives whole, and its end too") {
   CHECK_FALSE(host.client.write_stdin(id, "x"));
 }
 
-TEST_CASE("A09 a reader that closes its input is told of, and ends no connection") {
+TEST_CASE("A09 a reader that closes its input is told of, and ends no connection", "[cases.A09]") {
   Guest guest;
   Host& host = guest.host();
   TempFolder folder;
@@ -54,7 +54,7 @@ TEST_CASE("A09 a reader that closes its input is told of, and ends no connection
   CHECK(host.wait(id).code() == 0);
 }
 
-TEST_CASE("A11 a gigabyte passes, and the guest stays small") {
+TEST_CASE("A11 a gigabyte passes, and the guest stays small", "[cases.A11]") {
   Guest guest;
   Host& host = guest.host();
   host.keep_output = false;
@@ -69,7 +69,7 @@ TEST_CASE("A11 a gigabyte passes, and the guest stays small") {
 #endif
 }
 
-TEST_CASE("A12 without credit the producer is held back") {
+TEST_CASE("A12 without credit the producer is held back", "[cases.A12]") {
   Guest guest;
   Host& host = guest.host();
   host.auto_grant = false;

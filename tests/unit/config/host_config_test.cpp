@@ -113,7 +113,7 @@ TEST_CASE("A sandbox may take its options from the list of providers", "[config]
         "                           ^\n");
 }
 
-TEST_CASE("All mistakes are shown at once, with their lines", "[config]") {
+TEST_CASE("All mistakes are shown at once, with their lines", "[config][cases.F02]") {
   CHECK(
       report("pluginz: {}\n"
              "plugins:\n"
@@ -158,7 +158,7 @@ TEST_CASE("Text that is no YAML is shown where it breaks", "[config]") {
   CHECK(report("- a\n") == "c.yaml:1:1: (root): expected object, got array\n  - a\n  ^\n");
 }
 
-TEST_CASE("Fields of a session are no options", "[config]") {
+TEST_CASE("Fields of a session are no options", "[config][cases.F11]") {
   CHECK(
       report("sandbox:\n"
              "  provider: docker\n"

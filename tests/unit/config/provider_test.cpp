@@ -36,7 +36,8 @@ std::string text_of(const std::string& text, const sandforge::ReferenceSource& f
 
 }  // namespace
 
-TEST_CASE("Options and settings are checked by the provider's schemas", "[config]") {
+TEST_CASE("Options and settings are checked by the provider's schemas",
+          "[config][cases.F01][cases.F02][cases.F11]") {
   CHECK(check("sandbox: {provider: p}\n") == "ok");
   CHECK(check(kHead + "    endpoint: https://a.b\n    port: 80\n  settings: {cpuCount: 4}\n") ==
         "ok");

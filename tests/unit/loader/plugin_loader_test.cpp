@@ -79,7 +79,7 @@ TEST_CASE("load: a second load answers the same plugin") {
   CHECK(other.load(scan.files[0]).plugin == first.plugin);
 }
 
-TEST_CASE("load: files that are none") {
+TEST_CASE("load: files that are none", "[cases.F07]") {
   const TempDir dir;
   CHECK(attempt(dir / "absent.so").stage == LoadStage::not_found);
   CHECK(attempt(dir.write("empty.so", "")).stage == LoadStage::truncated);
@@ -92,7 +92,7 @@ TEST_CASE("load: files that are none") {
   CHECK(attempt(dir / "pipe.so").stage == LoadStage::not_regular);
 }
 
-TEST_CASE("load: the whole message of each stage") {
+TEST_CASE("load: the whole message of each stage", "[cases.F07]") {
   CHECK(
       message_of("no_manifest") ==
       "plugins: 0 usable, 1 refused\n\nrefused: DIR/no_manifest/no_manifest.so\n  from: a test\n"
@@ -167,7 +167,7 @@ TEST_CASE("load: a failed init is not run twice") {
   CHECK(error.details.find("path")->as_string() == fixture("init_fails").string());
 }
 
-TEST_CASE("load: what others may write is refused") {
+TEST_CASE("load: what others may write is refused", "[cases.F07]") {
   const TempDir dir;
   const auto file = dir.copy(fixture("good_b"), "b.so");
   std::filesystem::permissions(file, std::filesystem::perms(0666));
@@ -208,7 +208,7 @@ TEST_CASE("load: a file that is replaced after it was loaded") {
   CHECK(result.hint == "restart this program");
 }
 
-TEST_CASE("scan: bad plugins do not hinder the others, and each is reported") {
+TEST_CASE("scan: bad plugins do not hinder the others, and each is reported", "[cases.F07]") {
   const TempDir dir;
   for (const char* name : {"good_a", "good_b", "twin_of_a", "no_manifest", "other_major"})
     dir.copy(fixture(name), std::string(name) + ".so");
@@ -240,7 +240,7 @@ TEST_CASE("scan: bad plugins do not hinder the others, and each is reported") {
   CHECK(document.find("candidates")->as_array().size() == 8);
 }
 
-TEST_CASE("scan: a provider that is taken is refused with its owner") {
+TEST_CASE("scan: a provider that is taken is refused with its owner", "[cases.F07]") {
   PluginSearchPath search;
   search.add(fixture("good_a"), "a test");
   const PluginLoader loader(options());

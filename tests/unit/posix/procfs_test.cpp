@@ -1,15 +1,8 @@
 #include "sandforge/posix/procfs.hpp"
 
-#include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <csignal>
-#include <thread>
-
-#include "sandforge/posix/spawn.hpp"
-#include "sandforge/posix/tree.hpp"
 
 using namespace sandforge::posix;
 
@@ -43,91 +36,4 @@ TEST_CASE("the calling process finds itself") {
   CHECK(std::any_of(all.begin(), all.end(),
                     [](const ProcessStat& p) { return p.pid == ::getpid(); }));
   CHECK_FALSE(proc.stat(1 << 30, stat));
-}
-
-namespace {
-
-ProcessStat process(pid_t pid, pid_t parent, pid_t session) {
-  ProcessStat p;
-  p.pid = pid;
-  p.parent = parent;
-  p.session = session;
-  p.state = 'S';
-  p.start_time = static_cast<std::uint64_t>(pid) * 10;
-  return p;
-}
-
-std::vector<pid_t> pids(const std::vector<Member>& members) {
-  std::vector<pid_t> out;
-  for (const Member& m : members)
-    out.push_back(m.pid);
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-}  // namespace
-
-TEST_CASE("members are told by descent, session and what is known") {
-  const Procfs none;  // no marks are asked for
-  constexpr pid_t kRoot = 100;
-  std::vector<ProcessStat> all = {
-      process(1, 0, 1),         process(kRoot, 1, kRoot), process(200, kRoot, 200),  // our leader
-      process(201, 200, 200),   process(202, 201, 202),    // left the session, not the parent
-      process(203, kRoot, 200),                            // lost its parent, kept the session
-      process(204, kRoot, 204),                            // lost both; known from before
-      process(205, 204, 204),   process(300, kRoot, 300),  // another's leader
-      process(301, 300, 300),   process(302, kRoot, 302),  // a stray of nobody knows whom
-      process(900, 1, 900),                                // not below us
-      process(901, 900, 200),                              // whatever its session claims
-  };
-  TreeIdentity tree;
-  tree.leader = 200;
-  tree.leader_alive = true;
-  tree.known = {{204, 2040, kRoot}};
-  CHECK(pids(find_members(none, all, kRoot, tree, {300})) ==
-        std::vector<pid_t>{200, 201, 202, 203, 204, 205});
-  CHECK(pids(find_descendants(all, kRoot)) ==
-        std::vector<pid_t>{200, 201, 202, 203, 204, 205, 300, 301, 302});
-
-  // The number of a leader that is gone may be another's by now.
-  tree.leader_alive = false;
-  tree.leader = 0;
-  CHECK(pids(find_members(none, all, kRoot, tree, {300})) == std::vector<pid_t>{204, 205});
-  // A known member whose start time differs is somebody else.
-  tree.known[0].start_time = 1;
-  CHECK(find_members(none, all, kRoot, tree, {300}).empty());
-  // Those that have ended are no members.
-  tree.leader = 200;
-  all[2].state = 'Z';
-  CHECK(pids(find_members(none, all, kRoot, tree, {300})) == std::vector<pid_t>{201, 202, 203});
-}
-
-TEST_CASE("a process whose start time differs is not signalled") {
-  const Procfs proc;
-  SpawnSpec spec;
-  spec.argv = {"/bin/sleep", "100"};
-  spec.stdin_fd = spec.stdout_fd = spec.stderr_fd = 2;
-  spec.environment = {"MARK=yes", "MARKED=no"};
-  const SpawnResult child = spawn(spec);
-  REQUIRE(child.pid > 0);
-  ProcessStat stat;
-  REQUIRE(proc.stat(child.pid, stat));
-  std::string value;
-  // The child has the environment once its exec is through.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!proc.environment(child.pid, "MARK", value) && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::yield();
-  CHECK(value == "yes");
-  CHECK_FALSE(proc.environment(child.pid, "MAR", value));
-  std::vector<pid_t> children;
-  REQUIRE(proc.own_children(children));
-  CHECK(std::count(children.begin(), children.end(), child.pid) == 1);
-
-  CHECK_FALSE(signal_member(proc, {child.pid, stat.start_time + 1, 0}, SIGKILL));
-  CHECK(::waitpid(child.pid, nullptr, WNOHANG) == 0);
-  CHECK(signal_member(proc, {child.pid, stat.start_time, 0}, SIGKILL));
-  int status = 0;
-  REQUIRE(::waitpid(child.pid, &status, 0) == child.pid);
-  CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK_FALSE(signal_member(proc, {child.pid, stat.start_time, 0}, SIGKILL));
 }

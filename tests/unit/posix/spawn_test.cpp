@@ -230,14 +230,3 @@ TEST_CASE("a terminal is the session's own") {
   CHECK(std::string(text, static_cast<std::size_t>(n)).find("40 100\r\n") == 0);
   CHECK(resize_pty(pty.master.get(), 1, 2));
 }
-
-TEST_CASE("pipes have the flags that were asked for") {
-  for (const PipeEnd end : {PipeEnd::none, PipeEnd::read, PipeEnd::write}) {
-    Pipe pipe;
-    REQUIRE(make_pipe(pipe, end));
-    CHECK(((::fcntl(pipe.read.get(), F_GETFL) & O_NONBLOCK) != 0) == (end == PipeEnd::read));
-    CHECK(((::fcntl(pipe.write.get(), F_GETFL) & O_NONBLOCK) != 0) == (end == PipeEnd::write));
-    CHECK((::fcntl(pipe.read.get(), F_GETFD) & FD_CLOEXEC) != 0);
-    CHECK((::fcntl(pipe.write.get(), F_GETFD) & FD_CLOEXEC) != 0);
-  }
-}

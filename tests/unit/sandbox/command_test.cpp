@@ -1,4 +1,6 @@
 // What a command is made of, and what its result says.
+#include "sandforge/command.hpp"
+
 #include "fixture.hpp"
 
 namespace sandforge {

@@ -1,4 +1,6 @@
 // The list of processes: what it shows, and until when.
+#include "sandforge/backend.hpp"
+
 #include "fixture.hpp"
 
 namespace sandforge {

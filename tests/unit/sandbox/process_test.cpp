@@ -1,4 +1,6 @@
 // Handles of spawned processes: output, input, end.
+#include "sandforge/process.hpp"
+
 #include "fixture.hpp"
 
 namespace sandforge {

@@ -70,7 +70,7 @@ std::string repeat(const std::string& part, int times) {
 
 }  // namespace
 
-TEST_CASE("Patterns run in linear time", "[hostile]") {
+TEST_CASE("Patterns run in linear time", "[hostile][cases.F04]") {
   const std::string many(50000, 'a');
   CHECK(accepts(*compile(with_pattern("^.*$")), many));
   CHECK(accepts(*compile(with_pattern("^[a-z]*$")), many));

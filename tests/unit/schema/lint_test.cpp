@@ -1,4 +1,6 @@
 // The gate for plugin schemas: whole messages.
+#include "sandforge/schema.hpp"
+
 #include "helpers.hpp"
 
 using namespace schema_test;
@@ -99,7 +101,7 @@ TEST_CASE("A setting is one primitive", "[lint]") {
   }
 }
 
-TEST_CASE("Unknown, foreign and misplaced keywords are errors", "[lint]") {
+TEST_CASE("Unknown, foreign and misplaced keywords are errors", "[lint][cases.F04]") {
   check_settings({
       {R"({"type":"integer","minimun":1})",
        "/properties/a/minimun: unknown keyword \"minimun\"; did you mean \"minimum\"?\n"},
@@ -239,7 +241,7 @@ TEST_CASE("Patterns are what RE2 can do with the same meaning", "[lint]") {
   CHECK(pattern("\\") == at + "ends in a backslash\n");
 }
 
-TEST_CASE("Keywords of one field agree with each other", "[lint]") {
+TEST_CASE("Keywords of one field agree with each other", "[lint][cases.F04]") {
   check_settings({
       {R"({"type":"integer","minimum":5,"maximum":4})",
        "/properties/a/minimum: minimum 5 is greater than maximum 4\n"},
@@ -329,7 +331,7 @@ TEST_CASE("Options schemas have limits too", "[lint]") {
         "/required: must not list a name twice\n");
 }
 
-TEST_CASE("References are local, lead somewhere and end", "[lint]") {
+TEST_CASE("References are local, lead somewhere and end", "[lint][cases.F04]") {
   const auto ref = [](const std::string& target) {
     return lint(R"({"type":"object","additionalProperties":false,
       "definitions":{"mount":{"type":"string"}},"properties":{"a":{"$ref":")" +

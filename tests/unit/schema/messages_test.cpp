@@ -71,7 +71,7 @@ TEST_CASE("Hints for the slips that YAML invites", "[messages]") {
         "quotes\n");
 }
 
-TEST_CASE("Unknown keys come with a suggestion", "[messages]") {
+TEST_CASE("Unknown keys come with a suggestion", "[messages][cases.F01]") {
   CHECK(settings(R"({"cpuCuont":4})") ==
         "/cpuCuont: unknown key \"cpuCuont\" (allowed: cpuCount, memoryMb, ratio, network, image, "
         "name, address, debug, token); did you mean \"cpuCount\"?\n");
@@ -84,7 +84,7 @@ TEST_CASE("Unknown keys come with a suggestion", "[messages]") {
   CHECK(issues[0].keyword == "additionalProperties");
 }
 
-TEST_CASE("Every mistake is reported, in the order of the document", "[messages]") {
+TEST_CASE("Every mistake is reported, in the order of the document", "[messages][cases.F02]") {
   CHECK(settings(R"({"debug":1,"cpuCount":"x","memoryMb":1,"extra":1})") ==
         "/debug: expected boolean, got integer\n"
         "/cpuCount: expected integer, got string (allowed: integer from 1 to 64)\n"

@@ -63,7 +63,7 @@ TEST_CASE("Effective settings are the stored ones and the defaults, with origins
   CHECK(result.issues.size() == 1);
 }
 
-TEST_CASE("What is described, validated and received is the same", "[settings]") {
+TEST_CASE("What is described, validated and received is the same", "[settings][cases.F03]") {
   const auto schema = provider();
   const auto received = effective_settings(*schema, nullptr).document;
   for (const auto& [name, field] : schema->document().find("properties")->as_object()) {
@@ -80,7 +80,7 @@ TEST_CASE("What is described, validated and received is the same", "[settings]")
   }
 }
 
-TEST_CASE("Updates are merge patches, validated as a whole", "[settings]") {
+TEST_CASE("Updates are merge patches, validated as a whole", "[settings][cases.F05]") {
   CHECK(update("null", R"({"cpuCount":4})") == R"(stored {"cpuCount":4})");
   CHECK(update(R"({"cpuCount":4})", R"({"memoryMb":256})") ==
         R"(stored {"cpuCount":4,"memoryMb":256})");
@@ -96,7 +96,7 @@ TEST_CASE("Updates are merge patches, validated as a whole", "[settings]") {
 }
 
 TEST_CASE("Keys that the schema no longer declares are dropped when they are in the way",
-          "[settings]") {
+          "[settings][cases.F05]") {
   CHECK(update(R"({"old":1,"cpuCount":4})", R"({"cpuCount":8})") ==
         R"(stored {"cpuCount":8} dropped old)");
   CHECK(update(R"({"old":1,"older":2})", R"({"old":null})") == "stored null dropped older");

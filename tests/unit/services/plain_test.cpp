@@ -1,4 +1,6 @@
 // Services that only look something up: log, env, clock, paths.
+#include "sandforge/host_services.hpp"
+
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,6 @@
 // Services behind which the host keeps something: state, secrets.
+#include "sandforge/secrets.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "plugin/abi_context.hpp"

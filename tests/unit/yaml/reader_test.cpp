@@ -49,7 +49,7 @@ void check_refused(const std::string& text, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("Plain scalars follow the YAML 1.2 core rules", "[yaml]") {
+TEST_CASE("Plain scalars follow the YAML 1.2 core rules", "[yaml][cases.F06]") {
   check_rows({
       {"a: no", R"({"a":"no"})"},
       {"a: No", R"({"a":"No"})"},
@@ -97,7 +97,7 @@ TEST_CASE("Plain scalars follow the YAML 1.2 core rules", "[yaml]") {
   });
 }
 
-TEST_CASE("Quotes, blocks and tags decide the type", "[yaml]") {
+TEST_CASE("Quotes, blocks and tags decide the type", "[yaml][cases.F06]") {
   check_rows({
       {"a: '12'", R"({"a":"12"})"},
       {"a: \"no\"", R"({"a":"no"})"},
@@ -117,7 +117,7 @@ TEST_CASE("Quotes, blocks and tags decide the type", "[yaml]") {
   });
 }
 
-TEST_CASE("What readers disagree about is an error with line and column", "[yaml]") {
+TEST_CASE("What readers disagree about is an error with line and column", "[yaml][cases.F06]") {
   const std::string zero =
       " has a leading zero, which readers take for octal or decimal; write 0o… for octal, leave "
       "the "
@@ -146,7 +146,7 @@ TEST_CASE("What readers disagree about is an error with line and column", "[yaml
   });
 }
 
-TEST_CASE("Keys are names, given once", "[yaml]") {
+TEST_CASE("Keys are names, given once", "[yaml][cases.F06]") {
   const std::string merge = "merge keys are not supported; put \"<<\" in quotes if it is a name";
   check_rows({
       {"1: x\ntrue: y\n012: z", R"({"1":"x","true":"y","012":"z"})"},
@@ -165,7 +165,7 @@ TEST_CASE("Keys are names, given once", "[yaml]") {
   });
 }
 
-TEST_CASE("Anchors are copied, and counted", "[yaml]") {
+TEST_CASE("Anchors are copied, and counted", "[yaml][cases.F06]") {
   check_rows({
       {"x: &a [1, 2]\ny: *a", R"({"x":[1,2],"y":[1,2]})"},
       {"a: &x 5\nb: *x\nc: &x 6\nd: *x", R"({"a":5,"b":5,"c":6,"d":6})"},
@@ -219,7 +219,7 @@ TEST_CASE("Unclosed quotes never swallow the rest of a file", "[yaml]") {
   }
 }
 
-TEST_CASE("Bytes that no configuration needs are refused", "[yaml]") {
+TEST_CASE("Bytes that no configuration needs are refused", "[yaml][cases.F06]") {
   using std::string_literals::operator""s;
   check_rows({
       {"a: x\0y"s, "error 1:5 a NUL byte is not allowed (0x00)"},
@@ -257,7 +257,7 @@ TEST_CASE("Escapes give whole characters", "[yaml]") {
   });
 }
 
-TEST_CASE("Hostile shapes end within a bound", "[yaml]") {
+TEST_CASE("Hostile shapes end within a bound", "[yaml][cases.F06]") {
   check_refused(repeat("[", 100000), "nests too deep");
   check_refused(repeat("- ", 100000), "nests too deep");
   check_refused(repeat("? ", 100000), "nests too deep");

@@ -55,7 +55,7 @@ TEST_CASE("Members of an alias are where the alias is", "[yaml]") {
   CHECK(at(result.source.value("/b/k")) == "2:4");
 }
 
-TEST_CASE("A diagnostic shows the line with a caret", "[yaml]") {
+TEST_CASE("A diagnostic shows the line with a caret", "[yaml][cases.F01]") {
   const std::string text = "sandbox:\n  cpuCuont: 4\n";
   CHECK(format_diagnostic("config.yaml", text, {2, 3}, "unknown key") ==
         "config.yaml:2:3: unknown key\n"
@@ -85,7 +85,7 @@ TEST_CASE("A long line is cut around the caret", "[yaml]") {
         "f:1:1: m\n  " + std::string(100, 'x') + "…\n  ^\n");
 }
 
-TEST_CASE("Issues point at unknown keys and at wrong values", "[yaml]") {
+TEST_CASE("Issues point at unknown keys and at wrong values", "[yaml][cases.F01]") {
   const std::string text = "cpuCuont: 4\nmemoryMb: lots\n";
   const auto result = parse_yaml(text);
   REQUIRE(result.ok());

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ class Procfs {
 
   bool stat(pid_t pid, ProcessStat& out) const;
   std::vector<ProcessStat> processes() const;
+  // Calls `use` with the number of each process, from the lowest on, while the list is read in
+  // small steps: what is started meanwhile has a higher number and is mostly met too.
+  bool each_pid(const std::function<void(pid_t)>& use) const;
   // The value of the first entry `name=…` of its environment, as that was at its exec. False also
   // where it may not be read.
   bool environment(pid_t pid, std::string_view name, std::string& value) const;

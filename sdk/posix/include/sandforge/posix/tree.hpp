@@ -8,7 +8,10 @@
 
 #include <sys/types.h>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "sandforge/posix/procfs.hpp"
@@ -30,7 +33,11 @@ struct TreeIdentity {
   bool leader_alive = false;  // not reaped yet, so that its pid cannot be somebody else's
   std::string mark_name;      // an environment variable that marks members; empty: none
   std::string mark_value;
-  std::vector<Member> known;  // found earlier
+  bool mark_is_prefix = false;  // `mark_value` is how the mark begins
+  std::vector<Member> known;    // found earlier
+  // The caller is no subreaper: members may be below somebody else. They are known by all but
+  // descent from the caller.
+  bool anywhere = false;
 };
 
 // Finds members in one look at all processes. `root` is the calling process. `foreign` are leaders
@@ -39,11 +46,47 @@ std::vector<Member> find_members(const Procfs& proc, const std::vector<ProcessSt
                                  pid_t root, const TreeIdentity& tree,
                                  const std::vector<pid_t>& foreign);
 
+// Those with the mark of `tree`, wherever they are, and everything below them, whatever it did to
+// its environment. Without the caller.
+std::vector<Member> find_marked(const Procfs& proc, const std::vector<ProcessStat>& processes,
+                                const TreeIdentity& tree);
+
 // Every living descendant of `root`, without `root`.
 std::vector<Member> find_descendants(const std::vector<ProcessStat>& processes, pid_t root);
 
 // Sends `signal` if the pid still is the process that was found; through a pidfd where there are
 // any. False when it is gone or may not be signalled.
 bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept;
+
+// Stops a tree that starts processes faster than it is looked at: each process is stopped in the
+// moment in which it is met, with its whole process group, and nothing but newcomers is looked at
+// again. Newcomers that have ended and are children of the caller are reaped.
+class Pursuit {
+ public:
+  // `all`: every process below `root` is meant, not only those of `tree`.
+  Pursuit(const Procfs& proc, pid_t root, const TreeIdentity& tree, bool all);
+
+  // Who is a member, and is stopped already; who is none of ours.
+  void add_member(const Member& member, const ProcessStat* stat);
+  void add_stranger(pid_t pid) { passed_.insert(pid); }
+
+  // Until a walk through all processes meets no newcomer; false when that does not happen in time.
+  bool run(std::int64_t deadline_ms);
+  const std::vector<Member>& stopped() const noexcept { return stopped_; }
+
+ private:
+  bool belongs(const ProcessStat& p) const;
+  bool meet(pid_t pid);
+  void stop_group(const ProcessStat& p);
+
+  const Procfs& proc_;
+  pid_t root_;
+  const TreeIdentity& tree_;
+  bool all_;
+  std::unordered_set<pid_t> members_;
+  std::unordered_set<pid_t> sessions_;
+  std::unordered_set<pid_t> passed_;
+  std::vector<Member> stopped_;  // by the pursuit
+};
 
 }  // namespace sandforge::posix

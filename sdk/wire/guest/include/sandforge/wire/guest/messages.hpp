@@ -50,7 +50,7 @@ struct Hello {
 };
 
 // Bits of HelloReply::features.
-inline constexpr std::uint64_t kFeatureCgroup = 1;      // trees are ended through cgroup.kill
+inline constexpr std::uint64_t kFeatureCgroup = 1;      // a control group ends what is left at once
 inline constexpr std::uint64_t kFeatureUser = 2;        // may switch to any user
 inline constexpr std::uint64_t kFeaturePty = 4;         // terminals can be opened
 inline constexpr std::uint64_t kFeaturePidfd = 8;       // signals go through pidfds

@@ -1,0 +1,53 @@
+// A program that is hard to catch, and gives up by itself: for tests of how trees are ended.
+//
+//   runaway flee FILE HOPS   moves to a new process in a new session, over and over, HOPS times,
+//                            then writes FILE: nobody has caught it.
+//   runaway bomb FILE COUNT  starts processes that start processes, COUNT in all, each of which
+//                            then waits, then writes FILE.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace {
+
+void write_marker(const char* path) {
+  const int fd = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd >= 0) ::close(fd);
+}
+
+int flee(const char* path, int hops) {
+  for (int hop = 0; hop < hops; ++hop) {
+    const pid_t child = ::fork();
+    if (child > 0) ::_exit(0);
+    if (child == 0) ::setsid();
+  }
+  write_marker(path);
+  return 0;
+}
+
+int bomb(const char* path, int count) {
+  void* shared = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  auto& made = *new (shared) std::atomic<int>(0);
+  while (made.fetch_add(1) < count) {
+    // Goes on beside its children: their number doubles each time.
+    if (::fork() == 0) ::setsid();
+    ::usleep(20000);
+  }
+  write_marker(path);
+  ::pause();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  const int number = std::atoi(argv[3]);
+  return std::strcmp(argv[1], "flee") == 0 ? flee(argv[2], number) : bomb(argv[2], number);
+}

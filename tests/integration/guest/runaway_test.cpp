@@ -1,0 +1,135 @@
+// Trees that run from the signal: with a control group, and one process at a time.
+#include <sys/stat.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "harness.hpp"
+
+using namespace guest_test;
+
+namespace {
+
+std::vector<std::string> options_of(bool group) {
+  return group ? std::vector<std::string>() : std::vector<std::string>{"--no-cgroup"};
+}
+
+// Whether any process runs the helper with this file.
+bool runaway_runs(const std::string& mode, const std::string& file, const std::string& number) {
+  return runs(std::string(SANDFORGE_RUNAWAY_PATH) + " " + mode + " " + file + " " + number);
+}
+
+std::string group_of(Host& host) {
+  for (const std::string& line : lines_of(host.run(shell("cat /proc/self/cgroup")).out))
+    if (line.compare(0, 3, "0::") == 0) return line.substr(3);
+  return std::string();
+}
+
+}  // namespace
+
+TEST_CASE("B05 a tree that flees from process to process is caught", "[cases.B05]") {
+  const bool group = GENERATE(true, false);
+  CAPTURE(group);
+  TempFolder folder;
+  const std::string file = folder.file("escaped"), hops = "200000";
+  Guest guest(options_of(group));
+  Host& host = guest.host();
+  const auto id = host.spawn(shell("for i in 1 2 3; do " SANDFORGE_RUNAWAY_PATH " flee " + file +
+                                   " " + hops + " & done; sleep 900"));
+  REQUIRE(host.until([&] { return runaway_runs("flee", file, hops); }));
+  CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{1});
+  CHECK_FALSE(runaway_runs("flee", file, hops));
+  CHECK_FALSE(exists(file));
+}
+
+TEST_CASE("B05 a bomb is caught while it grows", "[cases.B05]") {
+  const bool group = GENERATE(true, false);
+  CAPTURE(group);
+  TempFolder folder;
+  const std::string file = folder.file("escaped"), count = "6000";
+  Guest guest(options_of(group));
+  Host& host = guest.host();
+  const auto id = host.spawn(argv({SANDFORGE_RUNAWAY_PATH, "bomb", file, count}));
+  REQUIRE(host.until([&] { return runaway_runs("bomb", file, count); }));
+  CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{1});
+  CHECK_FALSE(runaway_runs("bomb", file, count));
+  CHECK_FALSE(exists(file));
+}
+
+TEST_CASE("B05 stop ends what flees without a mark", "[cases.B05]") {
+  const bool group = GENERATE(true, false);
+  CAPTURE(group);
+  TempFolder folder;
+  const std::string file = folder.file("escaped"), hops = "200000";
+  Guest guest(options_of(group));
+  Host& host = guest.host();
+  host.run(shell("env -i setsid -f " SANDFORGE_RUNAWAY_PATH " flee " + file + " " + hops +
+                 " </dev/null >/dev/null 2>&1"));
+  REQUIRE(host.until([&] { return runaway_runs("flee", file, hops); }));
+  wire::StopAllRequest stop;
+  stop.grace_ms = 50;
+  CHECK(host.wait(host.client.stop_all(stop)).done);
+  CHECK_FALSE(runaway_runs("flee", file, hops));
+  CHECK_FALSE(exists(file));
+  CHECK(host.run(shell("echo next")).out == "next\n");
+}
+
+TEST_CASE("a guest has a control group of its own, and takes it away") {
+  std::string path;
+  {
+    Guest guest;
+    Host& host = guest.host();
+    host.run(shell("true"));
+    REQUIRE(host.hello);
+    if ((host.hello->features & wire::kFeatureCgroup) == 0) {
+      WARN("SKIPPED: no control group can be made here");
+      return;
+    }
+    path = group_of(host);
+    CHECK(path.find("/sandforge-guest-" + host.hello->instance) != std::string::npos);
+    // After a stop, commands are in it as before.
+    CHECK(host.wait(host.client.stop_all(wire::StopAllRequest())).done);
+    host.run(shell("(setsid " + long_sleep() + " &)"));
+    CHECK(host.wait(host.client.stop_all(wire::StopAllRequest())).done);
+    CHECK(group_of(host) == path);
+  }
+  Guest other({"--no-cgroup"});
+  CHECK(group_of(other.host()).find("sandforge-guest") == std::string::npos);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  CHECK(other.host().run(shell("find /sys/fs/cgroup -name " + name)).out.empty());
+}
+
+TEST_CASE("what a killed guest leaves behind is ended by the next one") {
+  const bool group = GENERATE(true, false);
+  CAPTURE(group);
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  const std::string plain = long_sleep(), escaped = long_sleep(), unmarked = long_sleep(),
+                    strange = long_sleep();
+  Guest bystander;
+  bystander.host().spawn(shell("setsid " + strange + " & wait"));
+  REQUIRE(bystander.host().until([&] { return runs(strange); }));
+  bool grouped = false;
+  {
+    Guest guest = Guest::listening(socket, options_of(group));
+    Host host(connect_socket(socket));
+    wire::SpawnRequest r =
+        shell(plain + " & (setsid " + escaped + " &); env -i setsid -f " + unmarked + "; wait");
+    r.detach = true;
+    host.spawn(r);
+    REQUIRE(host.until([&] { return runs(plain) && runs(escaped) && runs(unmarked); }));
+    grouped = (host.hello->features & wire::kFeatureCgroup) != 0;
+    ::kill(guest.pid(), SIGKILL);
+    REQUIRE(guest.exit_code() == 137);
+  }
+  CHECK(runs(escaped));
+  Guest next = Guest::listening(socket);
+  CHECK_FALSE(runs(plain));
+  CHECK_FALSE(runs(escaped));
+  // Without its mark only the group tells whose it is.
+  CHECK(runs(unmarked) == !grouped);
+  CHECK(runs(strange));
+  Host host(connect_socket(socket));
+  CHECK(host.run(shell("echo ok")).out == "ok\n");
+  if (!grouped) CHECK(host.run(shell("pkill -f '^" + unmarked + "$'")).code() == 0);
+}
