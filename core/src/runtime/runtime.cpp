@@ -37,9 +37,9 @@ class detail::Context : public asio::io_context {
     {
       const std::shared_lock open(gate_);
       if (!closed_) {
-        auto work = [task = std::move(task)] { task->run(); };
-        if (how == Post::now) return asio::post(to, std::move(work));
-        return asio::defer(to, std::move(work));
+        auto run = [task = std::move(task)] { task->run(); };
+        if (how == Post::now) return asio::post(to, std::move(run));
+        return asio::defer(to, std::move(run));
       }
     }
     task.reset();  // not under the gate: what it holds may post, too
