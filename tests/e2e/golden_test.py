@@ -161,7 +161,7 @@ class Locked:
 
     def __init__(self, path, start, length):
         self.file = open(path, "r+b")
-        fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
+        fcntl.lockf(self.file, fcntl.LOCK_EX, length, start)  # waits for who writes just now
 
     def release(self):
         self.file.close()

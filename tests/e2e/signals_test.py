@@ -99,6 +99,35 @@ def test_an_interrupt_during_set_up(t):
     assert not os.path.exists(t.path("ran"))
     assert sleepers(t) == [] and t.sessions() == [] and t.no_guest()
 
+    os.unlink(t.path("up"))
+    child = t.spawn("start", "--provider", "local", "--session", "s", "--setup",
+                    f"touch {t.path('up')}; sleep 11226", "--repo", t.path("origin"))
+    wait_until(lambda: os.path.exists(t.path("up")), "the set-up runs")
+    child.send_signal(signal.SIGTERM)
+    ended = t.finish(child, 143)
+    assert ended.out == b"" and ended.error_text.endswith(
+        "sandforge: session s was kept; remove it with: rm s\n"), ended
+    assert sleepers(t) == [] and t.sessions() == ["s"]
+
+
+def test_an_interrupt_while_another_process_starts_the_session(t):
+    first = t.spawn("start", "--provider", "local", "--session", "s", "--repo", t.repository(),
+                    "--setup", f"touch {t.path('up')}; while ! test -e {t.path('go')}; do "
+                    "sleep 0.05; done")
+    wait_until(lambda: os.path.exists(t.path("up")), "the set-up runs")
+    for words in (["exec", "s"], ["run", "--session", "s"]):
+        child = t.spawn("--log-level", "debug", *words, "--", "touch", t.path("ran"))
+        # Nothing tells that it waits but that it has the database open and does nothing.
+        wait_until(lambda: processes.has_open(child.pid, t.state + "/sessions.db") and
+                   processes.state(child.pid) == "S", "the second process waits")
+        child.send_signal(signal.SIGINT)
+        ended = t.finish(child, 130)
+        assert "the start was cancelled" in ended.error_text, ended
+    assert first.poll() is None
+    t.write("go", "")
+    assert t.finish(first, 0).text == "s\n"
+    assert not os.path.exists(t.path("ran"))
+
 
 def test_ctrl_c_at_a_terminal(t):
     session = t.session()

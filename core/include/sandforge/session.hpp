@@ -88,7 +88,7 @@ class SessionManager {
     std::chrono::milliseconds claim_wait{900'000};  // for another host that starts the session
     std::chrono::milliseconds steal_after{5'000};   // destroy takes the claim over after this
     ResolveReferenceFn resolve;                     // null: no reference is resolved
-    SetupOptions setup;
+    SetupOptions setup;  // its stop also ends a start that waits for another host
     // Something that went wrong and stopped nothing, such as a failed note of the last use.
     std::function<void(const SessionId&, const Error&)> warn;
   };

@@ -81,10 +81,11 @@ void SessionCore::attempt(std::shared_ptr<Acquire> call) {
 
 void SessionCore::refused(std::shared_ptr<Acquire> call, Error error) {
   if (error.reason != "store.claimed") return std::move(call->done)(std::move(error));
-  if (call->cancelled && call->cancelled->load())
+  const auto& options = services_->options;
+  const bool stopped = !call->may_steal && options.setup.stop.stop_requested();
+  if (stopped || (call->cancelled && call->cancelled->load()))
     return std::move(call->done)(Error(Status::cancelled, "the start was cancelled"));
 
-  const auto& options = services_->options;
   const auto waited = steady_clock::now() - call->since;
   const auto* owner = error.details.find("owner");
   const bool gone = owner != nullptr && claim_owner_is_gone(owner->as_string());

@@ -105,19 +105,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
   }
 
   void async_destroy(SessionId id, Handler<void> done) override {
-    auto held = std::make_shared<Handler<void>>(std::move(done));
-    auto self = shared_from_this();
-    with_session<void>(
-        id, true,
-        [self, held, id](Result<void> removed) {
-          if (!removed && removed.error().reason == "session.not_found")
-            return std::move(*held)(Result<void>());
-          if (!removed) return std::move(*held)(std::move(removed).error());
-          self->async_forget(id, std::move(*held));
-        },
-        [](const auto& session, Handler<void> next) {
-          session->sandbox()->async_destroy(std::move(next));
-        });
+    destroy_and_erase(std::move(id), std::make_shared<Handler<void>>(std::move(done)), 8);
   }
 
   void async_forget(SessionId id, Handler<void> done) override {
@@ -256,6 +244,42 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
           if (!record) return self->opened(call, std::move(record).error());
           call->record = std::move(record).value();
           self->open_provider(call);
+        });
+  }
+
+  // A host that starts the session after its machine was removed, and before the record is, has
+  // changed the record: its machine is removed as well.
+  void destroy_and_erase(SessionId id, std::shared_ptr<Handler<void>> done, int tries) {
+    auto self = shared_from_this();
+    auto revision = std::make_shared<std::optional<std::uint64_t>>();
+    with_session<void>(
+        id, true,
+        [self, done, id, revision, tries](Result<void> removed) {
+          if (!removed && removed.error().reason == "session.not_found")
+            return std::move(*done)(Result<void>());
+          if (!removed) return std::move(*done)(std::move(removed).error());
+          self->erase(id, *revision, done, tries);
+        },
+        [revision](const std::shared_ptr<Session>& session, Handler<void> next) {
+          auto held = std::make_shared<Handler<void>>(std::move(next));
+          session->sandbox()->async_destroy([revision, session, held](Result<void> removed) {
+            *revision = session->record().revision;
+            std::move (*held)(std::move(removed));
+          });
+        });
+  }
+
+  void erase(const SessionId& id, std::optional<std::uint64_t> revision,
+             const std::shared_ptr<Handler<void>>& done, int tries) {
+    evict(id);
+    auto self = shared_from_this();
+    store_call<void>(
+        services_->runtime, lane_,
+        [services = services_, id, revision] { return services->store->erase(id, revision); },
+        [self, id, done, tries](Result<void> erased) {
+          const bool changed = !erased && erased.error().reason == "store.revision";
+          if (changed && tries > 1) return self->destroy_and_erase(id, done, tries - 1);
+          std::move (*done)(std::move(erased));
         });
   }
 

@@ -57,6 +57,13 @@ def with_argument(word):
             if alive(pid) and word.encode() in _read(pid, "cmdline").split(b"\0")]
 
 
+def has_open(pid, path):
+    try:
+        return any(_link(pid, f"fd/{name}") == path for name in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
 def peak_memory_kib(pid):
     for line in _read(pid, "status").splitlines():
         if line.startswith(b"VmHWM:"):
