@@ -1,9 +1,11 @@
 // Hosts that do not read, ask for too much, or send nonsense: bounded, and nobody else is held up.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdlib>
 
 #include "harness.hpp"
@@ -188,4 +190,35 @@ TEST_CASE("no descriptor of the guest would be inherited") {
   CHECK(seen >= 6);
   host.client.kill(id, 0);
   host.wait(id);
+}
+
+TEST_CASE("hosts that found no descriptor left are served once there is one") {
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  const pid_t guest = ::fork();
+  REQUIRE(guest >= 0);
+  if (guest == 0) {
+    const struct rlimit few = {24, 24};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    ::execl(SANDFORGE_GUEST_PATH, SANDFORGE_GUEST_PATH, "serve", "--socket", socket.c_str(),
+            nullptr);
+    ::_exit(127);
+  }
+  std::vector<std::unique_ptr<Host>> hosts;
+  for (int i = 0; i < 24; ++i) {
+    Fd connected;
+    REQUIRE(eventually([&] {
+      if (!connected) connected = connect_socket(socket);
+      return static_cast<bool>(connected);
+    }));
+    hosts.push_back(std::make_unique<Host>(std::move(connected)));
+  }
+  // All have connected, and not all can have been accepted.
+  for (const auto& host : hosts) {
+    const Seen& s = host->wait(host->client.info(), std::chrono::seconds(10));
+    CHECK(s.info);
+    host->cut();
+  }
+  ::kill(guest, SIGTERM);
+  CHECK(wait_program(guest) == 0);
 }
