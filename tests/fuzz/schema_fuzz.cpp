@@ -19,8 +19,9 @@ void check(const sandforge::CompiledSchema& schema, const sandforge::json::Value
   demand(accepted == issues.empty());
   sandforge::format_issues(issues);
   auto filled = document;
-  schema.apply_defaults(filled);
-  sandforge::effective_settings(schema, document);
+  const bool whole = schema.apply_defaults(filled);
+  const auto effective = sandforge::effective_settings(schema, document);
+  demand(whole || !effective.issues.empty());
   const auto update = sandforge::update_settings(schema, {}, document);
   demand(update.accepted == update.issues.empty());
 }

@@ -64,7 +64,9 @@ class CompiledSchema {
   // Fills in defaults, in place: only members of objects that exist or that come from a default
   // themselves; never inside anyOf, oneOf (unless its discriminator chose a branch), not, if or
   // contains; never secrets; a present null stays.
-  void apply_defaults(json::Value& document) const;
+  // False: the document nests too deep, or its defaults ask for more than 64 levels, 100,000 values
+  // or 1 MiB; it is then filled in part.
+  [[nodiscard]] bool apply_defaults(json::Value& document) const;
 
   // Whether the value at this pointer of a document is a secret: x-secret, writeOnly or password.
   bool is_secret(std::string_view pointer) const;

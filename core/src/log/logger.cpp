@@ -50,22 +50,7 @@ std::string bare_or_quoted(std::string_view text) {
     const auto u = static_cast<unsigned char>(c);
     return u > 0x20 && u != 0x7f && c != '"' && c != '=' && c != '\\';
   });
-  return bare ? std::string(text) : json::write(json::Value(text));
-}
-
-std::string escape_controls(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto u = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      out += "\\n";
-    } else if (u < 0x20 || u == 0x7f) {
-      out += fmt::format("\\x{:02x}", u);
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  return escape_controls(bare ? std::string(text) : json::write(json::Value(text)));
 }
 
 std::string upper(std::string_view level) {

@@ -211,20 +211,19 @@ const Node* Node::property(std::string_view name) const noexcept {
   return found != sorted_properties.end() && (*found)->name == name ? (*found)->node : nullptr;
 }
 
-const Node* member_node(const Node& node, std::string_view token) {
+std::vector<const Node*> member_nodes(const Node& node, std::string_view token) {
   std::string name;
   for (std::size_t i = 0; i < token.size(); ++i) {
     const bool escape = token[i] == '~' && i + 1 < token.size();
     name += escape ? (token[++i] == '0' ? '~' : '/') : token[i];
   }
-  if (const Node* declared = node.property(name)) return declared;
-  for (const auto* branches : {&node.all_of, &node.any_of, &node.one_of}) {
-    for (const Node* branch : *branches) {
-      if (const Node* found = member_node(resolve(*branch), token)) return found;
-    }
+  if (const Node* declared = node.property(name)) return {declared};
+  std::vector<const Node*> out = node.tuple;
+  for (const Node* rest :
+       {node.items, node.additional_items, node.contains, node.additional_properties}) {
+    if (rest != nullptr) out.push_back(rest);
   }
-  if (node.items != nullptr) return node.items;
-  return node.additional_properties;
+  return out;
 }
 
 const Node& resolve(const Node& node) noexcept {

@@ -41,7 +41,11 @@ void check_defaults(const sd::Program& program, std::vector<Issue>& issues) {
 // The defaults together must fit the whole schema; what is missing is the user's to give.
 void check_empty_document(const CompiledSchema& schema, std::vector<Issue>& issues) {
   json::Value document{json::Object()};
-  schema.apply_defaults(document);
+  if (!schema.apply_defaults(document)) {
+    issues.push_back(
+        {"", "default", "the defaults fill in more and more defaults without end", {}, {}});
+    return;
+  }
   for (Issue& issue : schema.validate(document)) {
     if (issue.keyword == "required" || issue.keyword == "dependencies") continue;
     if (issue.keyword == "minProperties" || issue.keyword == "anyOf" || issue.keyword == "oneOf") {

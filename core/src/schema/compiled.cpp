@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <set>
 
 #include "explain.hpp"
 #include "impl.hpp"
 #include "lint.hpp"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge {
 namespace {
@@ -18,6 +20,30 @@ const char* excess(const sd::Program& program, const sd::Measure& size) {
   if (size.depth * program.chain > max_recursion) return "nests too deep for this schema";
   return nullptr;
 }
+
+// Looks everywhere where a schema may speak of a value: also under if, then, dependencies and in
+// each alternative, whichever applies in the end.
+class SecretSearch {
+ public:
+  bool find(const sd::Node& reference, std::string_view pointer) {
+    const sd::Node& node = sd::resolve(reference);
+    if (node.secret) return true;
+    if (pointer.empty() || pointer.front() != '/') return false;
+    if (!seen_.emplace(node.index, pointer.size()).second) return false;
+    const std::string_view token = pointer.substr(1, pointer.find('/', 1) - 1);
+    const std::string_view rest = pointer.substr(token.size() + 1);
+    for (const sd::Node* member : sd::member_nodes(node, token)) {
+      if (find(*member, rest)) return true;
+    }
+    for (const sd::Node* part : sd::in_place_children(node)) {
+      if (find(*part, pointer)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::set<std::pair<std::size_t, std::size_t>> seen_;
+};
 
 }  // namespace
 
@@ -49,17 +75,7 @@ std::vector<Issue> CompiledSchema::validate(const json::Value& document) const {
 }
 
 bool CompiledSchema::is_secret(std::string_view pointer) const {
-  const sd::Node* node = impl_->program.root;
-  while (node != nullptr) {
-    const sd::Node& at = sd::resolve(*node);
-    if (at.secret) return true;
-    if (pointer.empty() || pointer.front() != '/') return false;
-    pointer.remove_prefix(1);
-    const std::string_view token = pointer.substr(0, pointer.find('/'));
-    pointer.remove_prefix(token.size());
-    node = sd::member_node(at, token);
-  }
-  return false;
+  return SecretSearch().find(*impl_->program.root, pointer);
 }
 
 std::vector<std::string> CompiledSchema::declared_keys() const {
@@ -82,7 +98,7 @@ std::string format_issue(const Issue& issue) {
   out += ": " + issue.message;
   if (!issue.allowed.empty()) out += " (allowed: " + issue.allowed + ")";
   if (!issue.suggestion.empty()) out += "; " + issue.suggestion;
-  return out;
+  return escape_controls(out);
 }
 
 std::string format_issues(const std::vector<Issue>& issues) {

@@ -102,8 +102,8 @@ struct Node {
 // Follows references; the result has none.
 const Node& resolve(const Node& node) noexcept;
 
-// The node of a member or item by its escaped pointer token; null where none is declared.
-const Node* member_node(const Node& node, std::string_view token);
+// What this node itself says of a member or item, by its escaped pointer token.
+std::vector<const Node*> member_nodes(const Node& node, std::string_view token);
 
 struct Program {
   SchemaProfile profile = SchemaProfile::full;

@@ -64,7 +64,9 @@ EffectiveSettings effective_settings(const CompiledSchema& schema, const json::V
   out.issues = schema.validate(out.document);
   if (!out.document.is_object()) return out;
   const std::size_t from_user = out.document.as_object().size();
-  schema.apply_defaults(out.document);
+  if (!schema.apply_defaults(out.document) && out.issues.empty()) {
+    out.issues.push_back({"", "default", "the defaults make the document too large", {}, {}});
+  }
   json::Object& object = out.document.as_object();
   make_integers(sd::resolve(*schema.impl().program.root), object);
   for (const json::Member& member : object) {

@@ -17,7 +17,62 @@ std::size_t ascii_run(std::string_view bytes, std::size_t from) noexcept {
   return from;
 }
 
+// The code point of one whole sequence.
+std::uint32_t code_point(std::string_view sequence) noexcept {
+  const auto first = static_cast<unsigned char>(sequence.front());
+  std::uint32_t out = first;
+  if (sequence.size() > 1) out &= 0x7FU >> sequence.size();
+  for (const char c : sequence.substr(1))
+    out = out << 6U | (static_cast<unsigned char>(c) & 0x3FU);
+  return out;
+}
+
+std::size_t sequence_length(char first) noexcept {
+  const auto byte = static_cast<unsigned char>(first);
+  if (byte < 0x80) return 1;
+  if (byte < 0xE0) return 2;
+  return byte < 0xF0 ? 3 : 4;
+}
+
+bool steers(std::uint32_t point) noexcept {
+  return point < 0x20 || (point >= 0x7F && point < 0xA0) || (point >= 0x200E && point <= 0x200F) ||
+         (point >= 0x2028 && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
+}
+
+void append_escape(std::uint32_t point, std::string& out) {
+  constexpr char digits[] = "0123456789abcdef";
+  if (point == '\n' || point == '\r' || point == '\t') {
+    out += {'\\', point == '\n' ? 'n' : point == '\r' ? 'r' : 't'};
+    return;
+  }
+  if (point < 0x80) {
+    out += {'\\', 'x', digits[point >> 4U], digits[point & 15U]};
+    return;
+  }
+  out += "\\u{";
+  for (int shift = point > 0xFFU ? 12 : 4; shift >= 0; shift -= 4)
+    out += digits[point >> static_cast<unsigned>(shift) & 15U];
+  out += '}';
+}
+
 }  // namespace
+
+std::string escape_controls(std::string_view text, std::string_view keep) {
+  const std::string valid = to_valid_utf8(text);
+  std::string out;
+  out.reserve(valid.size());
+  for (std::size_t i = 0; i < valid.size();) {
+    const std::string_view sequence(valid.data() + i, sequence_length(valid[i]));
+    const std::uint32_t point = code_point(sequence);
+    i += sequence.size();
+    if (!steers(point) || (point < 0x80 && keep.find(sequence) != std::string_view::npos)) {
+      out += sequence;
+    } else {
+      append_escape(point, out);
+    }
+  }
+  return out;
+}
 
 Utf8Decoder::Step Utf8Decoder::step(unsigned char byte) noexcept {
   if (size_ == 0) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "helpers.hpp"
+#include "sandforge/settings.hpp"
 
 using namespace schema_test;
 using sandforge::CompiledSchema;
@@ -280,7 +281,7 @@ TEST_CASE("Strings are counted in characters, with NUL inside", "[hostile]") {
   CHECK_FALSE(accepts(*compile(R"({"additionalProperties":false,"properties":{"a":{}}})"),
                       parse(R"({"a\u0000b":1})")));
   CHECK(refused_text(R"({"properties":{"a\u0000b":{}}})") ==
-        "/properties/a\0b: a name must not contain NUL"s);
+        "/properties/a\\x00b: a name must not contain NUL");
   CHECK_FALSE(accepts(*compile(R"({"const":"a"})"), "a\0b"s));
 }
 
@@ -326,4 +327,40 @@ TEST_CASE("One schema is used by many threads", "[hostile][threads]") {
   for (std::thread& thread : threads)
     thread.join();
   CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("Defaults that ask for defaults end", "[hostile]") {
+  const auto refusal = [](const std::string& text) {
+    const Stopwatch watch;
+    const auto result = compile_schema_text(text, SchemaProfile::options);
+    return result.issues.empty() ? "" : format_issue(result.issues.front());
+  };
+  const char* endless = "(root): the defaults fill in more and more defaults without end";
+  CHECK(refusal(R"({"type":"object","additionalProperties":false,
+        "properties":{"a":{"$ref":"#/definitions/n"}},
+        "definitions":{"n":{"type":"object","default":{},"additionalProperties":false,
+          "properties":{"n":{"$ref":"#/definitions/n"}}}}})") == endless);
+
+  // No recursion, but ten to the power of nine values.
+  std::string wide =
+      R"({"type":"object","additionalProperties":false,"properties":{"a":{"$ref":"#/definitions/d9"}},"definitions":{"d0":{"type":"integer","default":1})";
+  for (int level = 1; level <= 9; ++level) {
+    wide += ",\"d" + std::to_string(level) +
+            R"(":{"type":"object","default":{},"additionalProperties":false,"properties":{)";
+    for (int member = 0; member < 10; ++member) {
+      wide += (member == 0 ? "\"m" : ",\"m") + std::to_string(member) +
+              R"(":{"$ref":"#/definitions/d)" + std::to_string(level - 1) + "\"}";
+    }
+    wide += "}}";
+  }
+  CHECK(refusal(wide + "}}") == endless);
+
+  // Asked for by the document only.
+  const auto schema = compile(R"({"additionalProperties":{"$ref":"#/definitions/n"},
+      "definitions":{"n":{"default":{},"properties":{"n":{"$ref":"#/definitions/n"}}}}})");
+  json::Object document;
+  document.set("x", json::Object());
+  json::Value value = document;
+  CHECK_FALSE(schema->apply_defaults(value));
+  CHECK_FALSE(effective_settings(*schema, document).issues.empty());
 }

@@ -120,6 +120,37 @@ TEST_CASE("Secrets are never shown", "[messages]") {
   }
 }
 
+TEST_CASE("A value is secret wherever the schema says so", "[messages]") {
+  const auto is_secret = [](const char* schema, const char* pointer) {
+    return compile(schema)->is_secret(pointer);
+  };
+  const char* const places[] = {
+      R"({"if":{"required":["b"]},"then":{"properties":{"a":{"x-secret":true}}}})",
+      R"({"if":{"required":["b"]},"else":{"properties":{"a":{"x-secret":true}}}})",
+      R"({"dependencies":{"b":{"properties":{"a":{"x-secret":true}}}}})",
+      R"({"anyOf":[{"properties":{"a":{}}},{"properties":{"a":{"x-secret":true}}}]})",
+      R"({"properties":{"a":{}},"allOf":[{"properties":{"a":{"x-secret":true}}}]})",
+      R"({"allOf":[{"additionalProperties":{"x-secret":true}}]})",
+  };
+  for (const char* schema : places) {
+    CAPTURE(schema);
+    CHECK(is_secret(schema, "/a"));
+    CHECK_FALSE(is_secret(schema, ""));
+  }
+  const char* tuple = R"({"properties":{"l":{"items":[{},{"x-secret":true}]}}})";
+  CHECK(is_secret(tuple, "/l/1"));
+  CHECK_FALSE(is_secret(tuple, "/l"));
+  const char* loop = R"({"properties":{"n":{"$ref":"#"},"s":{"x-secret":true}}})";
+  CHECK(is_secret(loop, "/n/n/n/s"));
+  CHECK_FALSE(is_secret(loop, "/n/n/n/t"));
+}
+
+TEST_CASE("A message cannot steer the terminal that shows it", "[messages]") {
+  CHECK(
+      problems(*compile(R"({"additionalProperties":false})"), R"({"a\u001b[2J\u009bK\u202e":1})") ==
+      "/a\\x1b[2J\\u{9b}K\\u{202e}: unknown key \"a\\u001b[2J\\u{9b}K\\u{202e}\"\n");
+}
+
 TEST_CASE("Nested documents have pointers", "[messages]") {
   const auto schema = compile(R"({
     "type":"object", "additionalProperties":false, "required":["endpoint","image"],

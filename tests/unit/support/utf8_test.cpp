@@ -99,3 +99,16 @@ TEST_CASE("utf8: a flushed decoder starts anew") {
   CHECK(decoder.decode("\xAC") == kBad);
   CHECK(decoder.decode("ok") == "ok");
 }
+
+TEST_CASE("utf8: foreign text that is shown moves no cursor") {
+  using sandforge::escape_controls;
+  CHECK(escape_controls("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 \xC2\xA0") ==
+        "plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 \xC2\xA0");
+  CHECK(escape_controls("a\x1b[2J\r\n\t\x7f") == "a\\x1b[2J\\r\\n\\t\\x7f");
+  CHECK(escape_controls("a\nb\tc\r", "\n\t") == "a\nb\tc\\r");
+  CHECK(escape_controls("\xC2\x80\xC2\x9B\xC2\x9F") == "\\u{80}\\u{9b}\\u{9f}");
+  CHECK(escape_controls("\xE2\x80\xAE\xE2\x81\xA6\xE2\x80\xA8\xE2\x80\x8F") ==
+        "\\u{202e}\\u{2066}\\u{2028}\\u{200f}");
+  CHECK(escape_controls("\x9b\xff") == with_bad("??"));
+  CHECK(escape_controls(std::string_view("\0", 1)) == "\\x00");
+}

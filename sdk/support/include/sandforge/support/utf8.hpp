@@ -17,6 +17,12 @@ bool is_valid_utf8(std::string_view bytes) noexcept;
 // The whole of `bytes` as valid UTF-8.
 std::string to_valid_utf8(std::string_view bytes);
 
+// Text that somebody else wrote, made safe to show to a person: valid UTF-8, in which what could
+// move a cursor or reorder a line reads as "\n", "\x1b" or "\u{202e}". These are C0, DEL and C1
+// controls, line and paragraph separators, and the characters that set a direction. Those in `keep`
+// stay.
+std::string escape_controls(std::string_view text, std::string_view keep = {});
+
 // Decodes a stream that arrives in chunks of any size. Between calls it holds at most the three
 // bytes of an unfinished sequence, so text appears as soon as it is complete.
 // One object belongs to one stream and is not thread-safe.
