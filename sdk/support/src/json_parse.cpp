@@ -1,11 +1,15 @@
 // The reader: RapidJSON 1.1.0 finds the tokens, everything else is decided here. It never converts
 // a number (its conversions crash on some inputs), never recurses (iterative parsing), and its
 // asserts throw.
+#include <locale.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <exception>
 #include <optional>
+#include <string>
 
 #include "sandforge/support/json.hpp"
 #include "sandforge/support/utf8.hpp"
@@ -79,9 +83,27 @@ bool is_huge(std::string_view number) {
   return point - first + exponent > 0;
 }
 
+#if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 200000
+// libc++ has no from_chars of its own for this before version 20.
+std::from_chars_result number_from_chars(const char* first, const char* last, double& d) {
+  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  const std::string text(first, last);
+  char* end = nullptr;
+  errno = 0;
+  d = ::strtod_l(text.c_str(), &end, plain);
+  const bool out_of_range = errno == ERANGE && (d == 0 || !std::isfinite(d));
+  return {first + (end - text.c_str()),
+          out_of_range ? std::errc::result_out_of_range : std::errc()};
+}
+#else
+std::from_chars_result number_from_chars(const char* first, const char* last, double& d) {
+  return std::from_chars(first, last, d);
+}
+#endif
+
 std::optional<double> read_double(std::string_view text) {
   double d = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), d);
+  const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), d);
   if (error == std::errc::result_out_of_range) {
     if (is_huge(text)) return {};
     return text[0] == '-' ? -0.0 : 0.0;
