@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sandforge/error.hpp"
@@ -18,13 +19,20 @@ namespace sandforge {
 using EnvMap = std::map<std::string, std::optional<std::string>>;
 
 struct Tty {
+  Tty() {}
+  Tty(std::uint32_t columns, std::uint32_t lines, std::string type = "xterm-256color")
+      : cols(columns), rows(lines), term(std::move(type)) {}
   std::uint32_t cols = 80;
   std::uint32_t rows = 24;
   std::string term = "xterm-256color";
 };
 
+// Options and commands, here and elsewhere, have constructors, because g++ 12 miscompiles
+// coroutines that pass or make aggregates.
+
 // What to run: shell text, or argv without a shell. All strings are bytes.
 struct Command {
+  Command() {}
   std::optional<std::string> shell;
   std::vector<std::string> argv;
   EnvMap env;

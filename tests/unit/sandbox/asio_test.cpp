@@ -22,6 +22,13 @@ namespace {
 
 namespace asio = boost::asio;
 
+// What a host's coroutine passes along: as aggregates g++ 12 would destroy them twice.
+static_assert(!std::is_aggregate_v<Tty> && !std::is_aggregate_v<Command> &&
+              !std::is_aggregate_v<ExecOptions> && !std::is_aggregate_v<SpawnOptions> &&
+              !std::is_aggregate_v<WaitOptions> && !std::is_aggregate_v<SandboxConfig> &&
+              !std::is_aggregate_v<CloneOptions> && !std::is_aggregate_v<Hooks> &&
+              !std::is_aggregate_v<SessionContext>);
+
 asio::awaitable<void> session(std::shared_ptr<Sandbox> sandbox, std::string& output,
                               Status& refused, std::thread::id& thread) {
   auto info = co_await async_start(*sandbox, asio::use_awaitable);
