@@ -1,11 +1,9 @@
 #include "sandforge/host_config.hpp"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <fstream>
 
 #include "helpers.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace config_test;
 
@@ -220,10 +218,8 @@ TEST_CASE("A host adds sections of its own", "[config]") {
 }
 
 TEST_CASE("A configuration is loaded from a file", "[config]") {
-  const char* base = std::getenv("TMPDIR");
-  std::string folder = std::string(base == nullptr ? "/tmp" : base) + "/sandforge-config-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::filesystem::path directory(folder);
+  const sandforge::test::TempDir temp;
+  const std::filesystem::path& directory = temp.path();
   const auto file = directory / "host.yaml";
   std::ofstream(file) << "plugins: {paths: [plugins]}\n";
   const auto result = sandforge::load_host_config(file);
@@ -233,9 +229,8 @@ TEST_CASE("A configuration is loaded from a file", "[config]") {
         (directory / "none.yaml").string() +
             ": the configuration cannot be read: No such file or directory\n");
   CHECK(sandforge::load_host_config(directory).report ==
-        folder + ": the configuration cannot be read: not a regular file\n");
+        directory.native() + ": the configuration cannot be read: not a regular file\n");
   std::ofstream(file) << std::string((1 << 20) + 1, '#');
   CHECK_THAT(sandforge::load_host_config(file).report,
              Catch::Contains("larger than 1048576 bytes"));
-  std::filesystem::remove_all(directory);
 }

@@ -9,7 +9,8 @@
 
 #include "plugin/unique_fd.hpp"
 #include "sandforge/manifest.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 

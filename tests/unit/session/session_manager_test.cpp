@@ -8,11 +8,12 @@
 #include <sstream>
 
 #include "session/claim_owner.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/sandbox/fixture.hpp"
-#include "unit/session/temp_dir.hpp"
 
 using namespace sandforge;
 using std::chrono::milliseconds;
+using test::TempDir;
 
 namespace {
 
