@@ -18,9 +18,10 @@ namespace {
 constexpr std::size_t kChunk = 256U << 10;
 
 Error system_error(const char* what) {
-  Error error(Status::internal, fmt::format("{}: {}", what, std::strerror(errno)),
+  const int number = errno;
+  Error error(Status::internal, fmt::format("{}: {}", what, std::strerror(number)),
               "plugin.load_failed");
-  error.details.set("errno", errno);
+  error.details.set("errno", number);
   return error;
 }
 

@@ -42,7 +42,13 @@ TEST_CASE("pin: the digest is that of the file") {
   const TempDir dir;
   const auto file = dir.write("abc", "abc");
   CHECK(digest(file) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK_FALSE(file_sha256(dir / "absent").ok());
+  const auto absent = file_sha256(dir / "absent");
+  REQUIRE_FALSE(absent.ok());
+  CHECK(absent.error().code == Status::not_found);
+  const auto impossible = file_sha256(dir / std::string(300, 'x'));
+  REQUIRE_FALSE(impossible.ok());
+  CHECK(impossible.error().code == Status::unavailable);
+  CHECK(impossible.error().message.find("File name too long") != std::string::npos);
 }
 
 TEST_CASE("pin: two pinned plugins in a row are two plugins") {

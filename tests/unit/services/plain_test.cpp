@@ -143,4 +143,10 @@ TEST_CASE("paths service: private folders, made when they are asked for") {
   std::filesystem::permissions(dir / "data" / "fake", std::filesystem::perms(0755));
   CHECK(get(SF_PATH_DATA) == "(none)");
   CHECK(bench.log().find("is open to other users") != std::string::npos);
+
+  auto others = std::make_shared<HostServices>(*services);
+  others->folders.data = dir.write("file", "") / "data";
+  bench.plugin->host.attach(others);
+  CHECK(get(SF_PATH_DATA) == "(none)");
+  CHECK(bench.log().find("has no parent folder: Not a directory") != std::string::npos);
 }
