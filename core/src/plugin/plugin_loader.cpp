@@ -329,7 +329,7 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
 }
 
 Result<std::string> file_sha256(const std::filesystem::path& path) {
-  const plugin::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const posix::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const int number = errno;
   if (!file) {
     Status code = Status::unavailable;

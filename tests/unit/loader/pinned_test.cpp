@@ -103,7 +103,7 @@ TEST_CASE("pin: a file that is swapped between the check and the load changes no
   REQUIRE(checked.attempt.usable());
   // Both ways to swap: another file under the name, other bytes in the file.
   {
-    const plugin::UniqueFd open(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    const posix::Fd open(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     const std::string evil = test::read_file(fixture("null_entry"));
     REQUIRE(::write(open.get(), evil.data(), evil.size()) == static_cast<ssize_t>(evil.size()));
   }
@@ -117,7 +117,7 @@ TEST_CASE("pin: a file that is swapped between the check and the load changes no
 }
 
 TEST_CASE("pin: the copy cannot be written, grown or shrunk") {
-  const plugin::UniqueFd file(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
+  const posix::Fd file(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
   const auto copy = plugin::copy_sealed(file.get());
   REQUIRE(copy.ok());
   CHECK(::write(copy->get(), "x", 1) < 0);
@@ -132,12 +132,12 @@ TEST_CASE("pin: the copy cannot be written, grown or shrunk") {
 TEST_CASE("pin: a descriptor number is not used again while something is loaded by it") {
   const auto open_path = [] {
     return plugin::DescriptorPath::make(
-        plugin::UniqueFd(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC)));
+        posix::Fd(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC)));
   };
   auto first = open_path();
   REQUIRE(first.ok());
   const std::string name = first->str();
-  const plugin::UniqueFd kept(first->get());
+  const posix::Fd kept(first->get());
   first->keep();
   const auto second = open_path();
   REQUIRE(second.ok());
