@@ -19,7 +19,7 @@ namespace sandforge {
 using EnvMap = std::map<std::string, std::optional<std::string>>;
 
 struct Tty {
-  Tty() {}
+  Tty() = default;
   Tty(std::uint32_t columns, std::uint32_t lines, std::string type = "xterm-256color")
       : cols(columns), rows(lines), term(std::move(type)) {}
   std::uint32_t cols = 80;
@@ -32,7 +32,7 @@ struct Tty {
 
 // What to run: shell text, or argv without a shell. All strings are bytes.
 struct Command {
-  Command() {}
+  Command() = default;
   std::optional<std::string> shell;
   std::vector<std::string> argv;
   EnvMap env;

@@ -36,7 +36,7 @@ struct SessionRepository {
 };
 
 struct SessionContext {
-  SessionContext() {}
+  SessionContext() = default;
   std::optional<SessionId> session_id;
   std::optional<ProviderSandboxId> sandbox_id;  // kept from an earlier start
   std::optional<std::string> factory_id;

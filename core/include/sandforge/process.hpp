@@ -24,7 +24,7 @@ using OutputFn = std::function<void(std::string_view)>;
 inline constexpr std::uint64_t kUnlimited = UINT64_MAX;
 
 struct ExecOptions {
-  ExecOptions() {}
+  ExecOptions() = default;
   // For everything that the call does, a start included. Absent: exec takes the sandbox's, spawn
   // the command's; 0: none.
   std::optional<std::chrono::milliseconds> timeout;
@@ -45,7 +45,7 @@ struct ExecOptions {
 };
 
 struct SpawnOptions : ExecOptions {
-  SpawnOptions() {}
+  SpawnOptions() = default;
   bool stdin_pipe = true;
   bool detach = false;
   std::optional<Tty> tty;
@@ -56,7 +56,7 @@ struct SpawnOptions : ExecOptions {
 };
 
 struct WaitOptions {
-  WaitOptions() {}
+  WaitOptions() = default;
   OutputFn on_stdout;  // what comes during this wait
   OutputFn on_stderr;
   std::stop_token stop;  // a request ends the process, not only the wait

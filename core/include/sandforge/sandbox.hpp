@@ -56,7 +56,7 @@ using StartHook = std::function<void(std::shared_ptr<Sandbox>, StartedInfo, Hand
 using TeardownHook = std::function<void(std::shared_ptr<Sandbox>, Handler<void>)>;
 
 struct Hooks {
-  Hooks() {}
+  Hooks() = default;
   StartHook on_start;
   TeardownHook on_stop;
   TeardownHook on_destroy;
@@ -73,7 +73,7 @@ using Instructions =
     std::variant<std::monostate, std::string, std::function<std::string(std::string)>>;
 
 struct SandboxConfig {
-  SandboxConfig() {}
+  SandboxConfig() = default;
   // Empty: the context's session id, else one is made up and there are no checkpoints. Refused are
   // `.`, `..`, separators, control characters, invalid UTF-8, more than 255 bytes.
   std::string id;
@@ -93,7 +93,7 @@ struct SandboxConfig {
 };
 
 struct CloneOptions {
-  CloneOptions() {}
+  CloneOptions() = default;
   std::optional<std::string> id;
   std::optional<ProviderSandboxId> sandbox_id;  // never inherited
   std::optional<EnvMap> env;                    // replaces, never merges

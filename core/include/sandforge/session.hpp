@@ -51,7 +51,7 @@ struct SessionVariable {
 // What a new session is made of. For one that exists already, only id, env, access and the
 // callbacks count.
 struct SessionSpec {
-  SessionSpec() {}
+  SessionSpec() = default;
   SessionId id;  // empty: one is made up
   std::string provider;
   json::Object settings;  // as the user set them, without defaults

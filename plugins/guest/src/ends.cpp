@@ -13,6 +13,7 @@ constexpr std::int64_t kNoSnapshot = -1000;
 constexpr int kFreezeRounds = 3;
 constexpr std::int64_t kGroupFreezeMs = 500;
 constexpr std::int64_t kPursuitMs = 2000;
+constexpr std::int64_t kDrainMs = 250;  // for hosts that withhold credit
 constexpr std::size_t kStopWaiterLimit = 4096;
 
 }  // namespace
@@ -120,12 +121,38 @@ void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::in
     stop_killing_ = grace_ms <= 0;
     for (const auto& [id, process] : processes_)
       if (process->running() || process->background()) process->end_tree(grace_ms);
-    if (!stop_killing_)
-      for (const posix::Member& m : all)
-        posix::signal_member(proc_, m, SIGTERM);
+    if (!stop_killing_) terminate_others(all);
   }
   stop_kill_at_ = std::min(stop_kill_at_, kill_at);
   stop_step();
+}
+
+// Strays of nobody. Not members of a command, which have their signal already: a second one means
+// to many programs that they must not take their time.
+void Supervisor::terminate_others(const std::vector<posix::Member>& all) {
+  std::unordered_set<pid_t> told;
+  for (const auto& [id, process] : processes_)
+    for (const posix::Member& m : process->seen())
+      told.insert(m.pid);
+  for (const posix::Member& m : all)
+    if (told.count(m.pid) == 0) posix::signal_member(proc_, m, SIGTERM);
+}
+
+// Nobody is left to write, so what lies in the pipes is all there is: the hosts get it, and the
+// ends of their commands, before the answer and before we go. False: looked at again in a moment.
+bool Supervisor::stop_drained() {
+  if (stop_empty_at_ == 0) stop_empty_at_ = std::max<std::int64_t>(loop_.now(), 1);
+  const bool over = std::all_of(processes_.begin(), processes_.end(),
+                                [](const auto& entry) { return entry.second->over(); });
+  if (!over && loop_.now() - stop_empty_at_ < kDrainMs) {
+    stop_timer_ = loop_.at(loop_.now() + 1, [this] {
+      stop_timer_ = {};
+      stop_step();
+    });
+    return false;
+  }
+  stop_empty_at_ = 0;
+  return true;
 }
 
 void Supervisor::stop_step() {
@@ -135,6 +162,7 @@ void Supervisor::stop_step() {
   snapshot_at_ = kNoSnapshot;
   const auto left = descendants();
   if (left.empty() && leaders_.empty()) {
+    if (!stop_drained()) return;
     stopping_ = false;
     answer(stop_waiters_);
     if (exit_after_stop_) loop_.later([this] { loop_.stop(0); });

@@ -106,6 +106,8 @@ class Supervisor {
   void forget(Process& process);
   void evict();
   void stop_step();
+  bool stop_drained();
+  void terminate_others(const std::vector<posix::Member>& all);
   void kill_pass();
   bool freeze_all(int rounds);
   void kill_frozen();
@@ -151,6 +153,7 @@ class Supervisor {
   bool exit_after_stop_ = false;
   bool leaving_ = false;  // exits once no tree is being ended
   std::int64_t stop_kill_at_ = 0;
+  std::int64_t stop_empty_at_ = 0;  // since when nothing runs; 0: something does
   std::vector<Waiter> stop_waiters_;
   EventLoop::Timer stop_timer_{};
   EventLoop::Timer idle_timer_{};

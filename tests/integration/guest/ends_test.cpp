@@ -221,6 +221,31 @@ TEST_CASE("B08 timeouts of every size are defined", "[cases.B08]") {
   }
 }
 
+TEST_CASE("D02 a stop that ends the guest loses no output and no end", "[cases.D02]") {
+  constexpr std::size_t kSize = 5000000;
+  for (int round = 0; round < 3; ++round) {
+    Guest guest;
+    Host& host = guest.host();
+    // What it says at the end is more than its pipe and a turn of the guest hold.
+    const auto id = host.spawn(
+        shell("trap 'head -c 5000000 /dev/zero; exit 3' TERM; echo up; while :; do sleep .02; "
+              "done"));
+    const auto quiet = host.spawn(shell("echo up; " + long_sleep()));
+    REQUIRE(host.until([&] { return host.of(id).out == "up\n" && host.of(quiet).out == "up\n"; }));
+    wire::StopAllRequest stop;
+    stop.exit = true;
+    stop.grace_ms = 30000;
+    CHECK(host.wait(host.client.stop_all(stop)).done);
+    for (const auto channel : {id, quiet}) {
+      const Seen& s = host.wait(channel);
+      CHECK(s.end);
+      CHECK_FALSE(s.lost);
+      CHECK(s.out.size() == (channel == id ? kSize + 3 : 3));
+    }
+    CHECK(guest.exit_code() == 0);
+  }
+}
+
 TEST_CASE("signals reach the leader, the group or the tree") {
   Guest guest;
   Host& host = guest.host();

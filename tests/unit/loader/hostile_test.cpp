@@ -2,6 +2,9 @@
 // is contained, named, and no business of others.
 #include <thread>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include "plugin/plugin.hpp"
@@ -407,6 +410,7 @@ TEST_CASE("hostile: an end that never comes holds up nobody else, and may come l
 TEST_CASE("hostile: a cancel that blocks holds up one thread, and the others go on") {
   Host host;
   const test::TempDir dir;
+  REQUIRE(::mkfifo((dir / "gate").c_str(), 0600) == 0);
   json::Object options = mode("block:cancel");
   options.set("gate", (dir / "gate").string());
   const Lane lane = host.make_lane();
@@ -431,7 +435,9 @@ TEST_CASE("hostile: a cancel that blocks holds up one thread, and the others go 
   auto future = returned.get_future();
   check(host, {"", {}, {}});
   CHECK(future.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
-  dir.write("gate", "");
+  const int gate = ::open((dir / "gate").c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(gate >= 0);
+  ::close(gate);
   REQUIRE(future.wait_for(kPatience) == std::future_status::ready);
 }
 
