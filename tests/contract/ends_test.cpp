@@ -174,6 +174,23 @@ TEST_CASE_METHOD(LocalFixture, "B07 cancelled from the first output, it ends wit
   CHECK(only_guests());
 }
 
+TEST_CASE_METHOD(LocalFixture, "B07 cancelled, it has the grace that its caller gave",
+                 "[cases.B07]") {
+  const auto sandbox = started();
+  std::stop_source stop;
+  ExecOptions options;
+  options.grace = 60s;
+  options.stop = stop.get_token();
+  options.on_stdout = [&](std::string_view) { stop.request_stop(); };
+  // Longer than the grace of a caller that names none.
+  const auto result = sh(*sandbox,
+                         "trap 'sleep 3; echo tidied; exit 0' TERM; echo ready; "
+                         "while :; do sleep 0.1; done",
+                         options);
+  CHECK(result.out == "ready\ntidied\n");
+  CHECK(only_guests());
+}
+
 TEST_CASE_METHOD(LocalFixture, "B07 cancelled after the end, nothing happens", "[cases.B07]") {
   const auto sandbox = started();
   std::stop_source stop;

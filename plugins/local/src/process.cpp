@@ -9,7 +9,6 @@ namespace sandforge::local {
 namespace {
 
 constexpr std::uint64_t kUnheldGrant = 1U << 30;  // output of a process that nobody reads
-constexpr std::uint64_t kCancelGraceMs = 2000;
 constexpr std::uint64_t kCreditCap = std::uint64_t{1} << 62;
 
 }  // namespace
@@ -23,6 +22,19 @@ Failure from_guest(const guest::ErrorInfo& error) {
   failure.error_number = error.error_number;
   failure.may_have_started = guest::may_have_started(error.code);
   return failure;
+}
+
+Failure guest_lost(bool may_have_started) {
+  return Failure{SF_TRANSPORT_LOST,
+                 "local.guest_lost",
+                 "the connection to the session's guest was lost",
+                 {},
+                 0,
+                 may_have_started};
+}
+
+Failure guest_stopped() {
+  return Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false};
 }
 
 const sf_stream_vtbl LocalProcess::kStream = {
@@ -146,8 +158,8 @@ void LocalProcess::cancel() {
   const sf_completion nobody{nullptr, [](void*, const sf_error*) noexcept {}};
   const auto channel = channel_;
   link_->request(
-      [channel](guest::GuestClient& client) {
-        return client.kill(guest::Target(channel), kCancelGraceMs);
+      [channel, grace = grace_ms_](guest::GuestClient& client) {
+        return client.kill(guest::Target(channel), grace);
       },
       std::make_shared<CompletionListener>(nobody, false));
   // What comes from now on and exceeds the host's credit is dropped and counted: the guest must not
@@ -240,12 +252,7 @@ void LocalProcess::on_error(const guest::ErrorInfo& error) {
 }
 
 void LocalProcess::on_lost(bool may_have_started) {
-  const Failure failure{SF_TRANSPORT_LOST,
-                        "local.guest_lost",
-                        "the connection to the session's guest was lost",
-                        {},
-                        0,
-                        may_have_started};
+  const Failure failure = guest_lost(may_have_started);
   finish(&failure);
 }
 
@@ -274,12 +281,7 @@ void CompletionListener::on_error(const guest::ErrorInfo& error) {
 }
 
 void CompletionListener::on_lost(bool may_have_started) {
-  const Failure failure{SF_TRANSPORT_LOST,
-                        "local.guest_lost",
-                        "the connection to the session's guest was lost",
-                        {},
-                        0,
-                        may_have_started};
+  const Failure failure = guest_lost(may_have_started);
   complete(done_, &failure);
 }
 

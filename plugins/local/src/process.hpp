@@ -25,10 +25,11 @@ class LocalProcess final : public ChannelListener,
 
   // The handle for the host, valid until its release.
   sf_process* handle();
-  // Before listen.
-  void bind(guest::ChannelId channel, std::uint64_t window) noexcept {
+  // Before listen. grace_ms: from terminate to kill, when it is cancelled.
+  void bind(guest::ChannelId channel, std::uint64_t window, std::uint64_t grace_ms) noexcept {
     channel_ = channel;
     credit_ = window;
+    grace_ms_ = grace_ms;
   }
   static LocalProcess& of(sf_process* self) noexcept {
     return *reinterpret_cast<ProcessObject*>(self)->owner;
@@ -78,6 +79,7 @@ class LocalProcess final : public ChannelListener,
   std::shared_ptr<LocalProcess> self_;  // while the host holds the handle
   guest::ChannelId channel_{};
   std::optional<guest::ProcessId> id_;  // once it has started
+  std::uint64_t grace_ms_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint64_t credit_ = 0;     // of the host, for what may still be delivered
@@ -92,6 +94,10 @@ class LocalProcess final : public ChannelListener,
 
 // The failure that an answer of the guest stands for.
 Failure from_guest(const guest::ErrorInfo& error);
+// The connection ended before the answer came.
+Failure guest_lost(bool may_have_started);
+// There is no guest: the session is stopped, and nothing ran.
+Failure guest_stopped();
 
 // A request whose only answer is an end.
 class CompletionListener : public ChannelListener {

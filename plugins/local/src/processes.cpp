@@ -6,9 +6,13 @@
 
 #include "process.hpp"
 #include "sandbox_object.hpp"
+#include "sandforge/wire/guest/boundary.hpp"
 
 namespace sandforge::local {
 namespace {
+
+// Of a process that another host started: that of its command is not known here.
+constexpr std::uint64_t kAttachedGraceMs = 2000;
 
 std::optional<guest::ProcessId> parse_id(sf_str id) noexcept {
   const auto text = view(id);
@@ -21,18 +25,6 @@ std::optional<guest::ProcessId> parse_id(sf_str id) noexcept {
 Failure unknown_process(sf_str id) {
   return Failure{SF_NOT_FOUND, "process.not_found", "no process " + std::string(view(id)), {}, 0,
                  false};
-}
-
-sf_exit to_exit(const guest::Exit& exit) noexcept {
-  sf_exit out{};
-  out.struct_size = sizeof out;
-  out.outcome = exit.timed_out ? SF_EXIT_TIMED_OUT
-                : exit.signal  ? SF_EXIT_SIGNALED
-                               : SF_EXIT_EXITED;
-  if (exit.out_of_memory) out.outcome = SF_EXIT_OUT_OF_MEMORY;
-  out.code = exit.code.value_or(0);
-  out.signal = exit.signal.value_or(0);
-  return out;
 }
 
 class ListListener final : public ChannelListener {
@@ -58,7 +50,7 @@ class ListListener final : public ChannelListener {
       to.flags =
           (from.detached ? SF_PROCESS_DETACHED : 0) | (from.background ? SF_PROCESS_STRAY : 0);
       if (from.exit) {
-        exits[i] = to_exit(*from.exit);
+        exits[i] = guest::to_abi(*from.exit, false);
         to.exit = &exits[i];
       }
       to.first = {from.log_begin.out, from.log_begin.err};
@@ -67,14 +59,7 @@ class ListListener final : public ChannelListener {
     done_.done(done_.ctx, nullptr, infos.data(), count, sizeof(sf_process_info));
   }
   void on_error(const guest::ErrorInfo& error) override { fail(from_guest(error)); }
-  void on_lost(bool) override {
-    fail(Failure{SF_TRANSPORT_LOST,
-                 "local.guest_lost",
-                 "the connection to the session's guest was lost",
-                 {},
-                 0,
-                 false});
-  }
+  void on_lost(bool) override { fail(guest_lost(false)); }
 
  private:
   void fail(const Failure& failure) {
@@ -116,10 +101,7 @@ sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t win
                  const sf_error_sink* err) {
   const auto& link = sandbox.link();
   const auto number = parse_id(id);
-  if (!link || !link->up())
-    return report(
-        err,
-        Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false});
+  if (!link || !link->up()) return report(err, guest_stopped());
   if (!number) return report(err, unknown_process(id));
   guest::AttachRequest request;
   request.process = *number;
@@ -127,7 +109,7 @@ sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t win
   request.window = window;
   auto object = std::make_shared<LocalProcess>(link, io, events, [] { return false; });
   const auto channel = link->ask().attach(request);
-  object->bind(channel, window);
+  object->bind(channel, window, kAttachedGraceMs);
   link->listen(channel, object);
   *process = object->handle();
   link->flush();

@@ -273,10 +273,7 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
     return report(
         err,
         Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false});
-  if (!link_ || !link_->up())
-    return report(
-        err,
-        Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false});
+  if (!link_ || !link_->up()) return report(err, guest_stopped());
   guest::SpawnRequest request;
   request.request_id = std::string(view(command.request_id));
   for (std::size_t i = 0; i < command.argc; ++i)
@@ -294,8 +291,8 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
       command.stdin_mode == SF_STDIN_PIPE ? guest::StdinMode::pipe : guest::StdinMode::null;
   if (command.tty != nullptr) {
     guest::Tty tty;
-    tty.cols = static_cast<std::uint16_t>(std::min<std::uint32_t>(command.tty->cols, 0xffff));
-    tty.rows = static_cast<std::uint16_t>(std::min<std::uint32_t>(command.tty->rows, 0xffff));
+    tty.cols = to_side(command.tty->cols);
+    tty.rows = to_side(command.tty->rows);
     tty.term = command.tty->term.len == 0 ? "xterm-256color" : std::string(view(command.tty->term));
     request.tty = tty;
   }
@@ -311,7 +308,7 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
   std::string why;
   const auto channel = link_->ask().spawn(request, &why);
   if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
-  object->bind(*channel, command.window);
+  object->bind(*channel, command.window, command.grace_ms);
   link_->listen(*channel, object);
   *process = object->handle();
   link_->flush();

@@ -1,6 +1,7 @@
 // The state of a session and its functions, behind the vtable in sandbox_vtable.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,11 @@
 #include "sandbox.hpp"
 
 namespace sandforge::local {
+
+// A side of a terminal, in characters; the guest knows none that are longer.
+inline std::uint16_t to_side(std::uint32_t characters) noexcept {
+  return static_cast<std::uint16_t>(std::min<std::uint32_t>(characters, 0xffff));
+}
 
 // What making a connection found out.
 struct LinkFacts {

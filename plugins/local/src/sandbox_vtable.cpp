@@ -24,8 +24,7 @@ const sf_pty_ext kPty = {
       return start_op(op, err, [&] {
         auto& object = LocalProcess::of(process);
         if (!object.ended()) {
-          object.link()->client().resize(object.channel(), static_cast<std::uint16_t>(cols),
-                                         static_cast<std::uint16_t>(rows));
+          object.link()->client().resize(object.channel(), to_side(cols), to_side(rows));
           object.link()->flush();
         }
         post(object.link()->lane().get(), [done] { complete(done, nullptr); });
@@ -41,12 +40,7 @@ void ReplyListener::on_error(const guest::ErrorInfo& error) {
 }
 
 void ReplyListener::on_lost(bool may_have_started) {
-  const Failure failure{SF_TRANSPORT_LOST,
-                        "local.guest_lost",
-                        "the connection to the session's guest was lost",
-                        {},
-                        0,
-                        may_have_started};
+  const Failure failure = guest_lost(may_have_started);
   done_(&failure);
 }
 
