@@ -4,7 +4,7 @@
 namespace sandforge {
 namespace {
 
-// One start after the machine is there. On the sandbox's lane.
+// One start after the machine is there. Begins on the sandbox's lane, goes on on its own.
 class HookRun : public std::enable_shared_from_this<HookRun> {
  public:
   HookRun(std::shared_ptr<SetupHookState> state, std::shared_ptr<Sandbox> sandbox, StartedInfo info,
@@ -75,7 +75,11 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
 
   void run_host_hook() {
     if (!state_->on_start) return finish({});
-    // Whatever the hook does, the claim is given back.
+    lane_.dispatch([self = shared_from_this()] { self->ask_host(); });
+  }
+
+  // On our lane, where its answer comes. Whatever the hook does, the claim is given back.
+  void ask_host() {
     sandbox::ask<void>(
         lane_, "the start hook",
         [self = shared_from_this()](Result<void> result) { self->finish(std::move(result)); },
