@@ -326,15 +326,21 @@ TEST_CASE_METHOD(LocalFixture, "C a terminal has its size, and can be resized") 
   const auto sandbox = started();
   SpawnOptions options;
   options.tty = Tty{100, 40, "xterm"};
-  const auto process = sandbox->spawn(
-      shell("stty size; echo $TERM; while [ ! -e go ]; do sleep 0.02; done; stty size"), options);
+  const auto process =
+      sandbox->spawn(shell("stty size; echo $TERM; for at in go further; do "
+                           "while [ ! -e $at ]; do sleep 0.02; done; stty size; done"),
+                     options);
   REQUIRE(eventually([&] { return process->out().find("xterm") != std::string::npos; }));
   CHECK(process->out().find("40 100") != std::string::npos);
   await_result<void>([&](auto done) { process->async_resize(120, 50, std::move(done)); });
   std::ofstream(folder() / "go") << "x";
+  REQUIRE(eventually([&] { return process->out().find("50 120") != std::string::npos; }));
+  // The longest that a terminal can have.
+  await_result<void>([&](auto done) { process->async_resize(70'000, 50, std::move(done)); });
+  std::ofstream(folder() / "further") << "x";
   const auto result = process->wait();
   CHECK(result.exit_code == 0);
-  CHECK(result.out.find("50 120") != std::string::npos);
+  CHECK(result.out.find("50 65535") != std::string::npos);
 }
 
 TEST_CASE_METHOD(LocalFixture, "C a hard output limit ends the command") {
