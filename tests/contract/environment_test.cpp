@@ -158,7 +158,7 @@ TEST_CASE_METHOD(LocalFixture, "A19 the working directory, absolute and relative
   CHECK(in("./sub/deep") == (folder() / "sub/deep").string() + "\n");
   CHECK(in(".") == folder().string() + "\n");
   SpawnOptions options;
-  options.cwd = "sub";
+  options.cwd.emplace("sub");
   CHECK(sandbox->spawn(argv({"pwd", "-P"}), options)->wait().out ==
         (folder() / "sub").string() + "\n");
 }

@@ -94,7 +94,7 @@ class LocalFixture {
   std::vector<std::shared_ptr<Sandbox>> made_;
 };
 
-// sh(x) of CASES: exec of sh -c x.
+// exec of sh -c TEXT.
 CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options = {});
 Command shell(std::string text);
 Command argv(std::vector<std::string> words);

@@ -112,6 +112,37 @@ def test_a_pinned_plugin(t):
         assert ("hash_mismatch" in shown.text) == (code == 1), shown
 
 
+def test_a_pin_holds_wherever_the_plugin_is_found(t):
+    with open(fixture("good_a"), "rb") as file:
+        text = file.read()
+    t.write("plugins/a.so", text, 0o755)
+    doctor = ["--config", "c.yaml", "plugins", "doctor", "--json"]
+    listed = {"SANDFORGE_PLUGIN_PATH": t.path("plugins")}
+    good, bad = hashlib.sha256(text).hexdigest(), "0" * 64
+
+    def stage(pin, digest, code, paths="[]", env=None, name="a.so"):
+        t.write("c.yaml", f"plugins:\n  paths: {paths}\n  pins: {{{pin}: '{digest}'}}\n")
+        report = t.sf(*doctor, code=code, env=env).json
+        (entry,) = [e for e in report["candidates"] if os.path.basename(e["path"]) == name]
+        return entry["stage"]
+
+    for paths in ("[plugins]", "[plugins/]", "[plugins/a.so]"):  # pinned by a relative path
+        assert stage("./plugins/a.so", good, 0, paths) == "loaded", paths
+        assert stage("./plugins/a.so", bad, 1, paths) == "hash_mismatch", paths
+    assert stage("a.so", good, 0, env=listed) == "loaded"
+    assert stage("a.so", bad, 1, env=listed) == "hash_mismatch"
+    assert stage("local.so", bad, 1, name="local.so") == "hash_mismatch"
+
+    # A pin that fits nothing would leave its plugin unpinned.
+    t.write("c.yaml", f"sandbox: {{provider: local}}\n"
+                      f"plugins: {{paths: [plugins], pins: {{b.so: '{good}'}}}}\n")
+    refused = t.sf("--config", "c.yaml", "run", "--", "true", code=125)
+    assert refused.error_text == \
+        "sandforge: the pin 'b.so' fits no plugin file that was found\n", refused
+    check = t.sf("config", "check", "c.yaml", code=1)
+    assert "the pin 'b.so' fits no plugin file that was found" in check.error_text, check
+
+
 def test_settings_and_where_they_come_from(t):
     words = ["--plugin-path", fixture("good_a")]
     effective = ["settings", "effective", "fixture-good-a"]

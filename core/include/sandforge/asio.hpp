@@ -99,6 +99,9 @@ auto initiate_stoppable(Token&& token, Options options, Start start) {
 
 }  // namespace detail
 
+// As the functions of the same name of Sandbox and Process, which say what they do and which errors
+// they give. The sandbox and the process are kept until the handler was called.
+
 template <class Token>
 auto async_start(Sandbox& sandbox, Token&& token) {
   return detail::initiate<StartedInfo>(

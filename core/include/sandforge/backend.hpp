@@ -2,9 +2,13 @@
 // runner, code registered by the host, or a decorator around one of these.
 //
 // Every call comes on the object's lane and every callback is given on it, unless a comment says
-// otherwise. Handlers and `done` come exactly once and never from inside the call.
+// otherwise. Handlers and `done` come exactly once and never from inside the call. Errors are those
+// of sandforge/error.hpp; what a call refuses at once it returns, what fails later its handler
+// gets. Source: sandforge/abi.h, Commands and processes, Sandbox, Provider: the same objects in
+// C++.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,62 +31,94 @@ using Bytes = std::span<const std::byte>;
 
 enum class Channel : std::uint32_t { data = 0, out = 1, err = 2 };
 
+// Bytes of output over the whole stream.
 struct StreamEnd {
   std::uint64_t delivered = 0;
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped = 0;  // existed, and went to nobody
 };
 
-// Events of a running process. Held by the backend until done returned.
+// Events of a running process, in this order. Held by the backend until done returned.
 class ProcessSink {
  public:
   virtual ~ProcessSink() = default;
+  // At most once, before any output. pid: inside the sandbox; 0: not known.
   virtual void on_started(ProcessId id, std::int64_t pid) = 0;
+  // Never more bytes than were granted. Borrowed for the call.
   virtual void on_data(Channel channel, Bytes data) = 0;
+  // There is room again after a short write.
   virtual void on_writable() = 0;
+  // The leader has ended, at most once; output may still follow.
   virtual void on_exit(const Exit& exit) = 0;
+  // The last call. No error: the regular end.
   virtual void done(std::optional<Error> error, StreamEnd end) = 0;
 };
 
+// A process that was started. Dropping it lets go of it; it runs on.
 class ProcessBackend {
  public:
   virtual ~ProcessBackend() = default;
-  virtual void grant(std::uint64_t bytes) noexcept = 0;  // any thread
-  virtual Result<std::size_t> write(Bytes data) = 0;     // how many bytes were taken
-  virtual Result<void> shutdown_write() = 0;
-  virtual void cancel() noexcept = 0;  // any thread; ends the whole tree
+  // So many more bytes of output may come. [any]
+  virtual void grant(std::uint64_t bytes) noexcept = 0;
+  // How many bytes of input were taken; fewer than given: on_writable follows. conflict: the
+  // process takes no input, or none any more.
+  virtual Result<std::size_t> write(Bytes data) = 0;
+  virtual Result<void> shutdown_write() = 0;  // end of the input; idempotent
+  // Ends the whole tree: terminate, the command's grace, kill. Idempotent. [any]
+  virtual void cancel() noexcept = 0;
+  // Linux numbers, to the leader or the whole tree. gone: it has ended.
   virtual void signal(int signal, bool tree, Handler<void> done) = 0;
+  // Of its terminal, in characters. unsupported: there are none here.
   virtual void resize(std::uint32_t cols, std::uint32_t rows, Handler<void> done) = 0;
 };
 
-enum class StartOutcome : std::uint8_t { unknown, created, connected };
-enum class Provenance : std::uint8_t { none, exact, family, base, checkpoint, seed };
-enum class MachineState : std::uint8_t { unknown, absent, running, stopped };
+enum class StartOutcome : std::uint8_t {
+  unknown,
+  created,    // a fresh machine, also one restored from a checkpoint
+  connected,  // the same machine as before
+};
+// What a created machine was booted from.
+enum class Provenance : std::uint8_t {
+  none,        // connected, or the provider has no images
+  exact,       // the template asked for
+  family,      // an older build of its family
+  base,        // the provider's base
+  checkpoint,  // the session's own
+  seed,        // the seed checkpoint
+};
+enum class MachineState : std::uint8_t {
+  unknown,
+  absent,  // never started, or gone
+  running,
+  stopped,
+};
 
 struct StartRequest {
   EnvMap env;
-  bool env_given = false;  // env replaces the provider's default environment
-  std::optional<std::string> template_document;
-  std::string idempotency_key;
-  std::chrono::milliseconds timeout{0};
+  bool env_given = false;                        // env replaces the provider's default environment
+  std::optional<std::string> template_document;  // canonical JSON; absent: no template
+  std::string idempotency_key;  // one for all tries of a start: adopt what one of them left
+  std::chrono::milliseconds timeout{0};  // 0: none
 };
 
 struct StartResult {
   StartOutcome outcome = StartOutcome::unknown;
   Provenance provenance = Provenance::none;
-  std::optional<ProviderSandboxId> sandbox_id;
+  std::optional<ProviderSandboxId> sandbox_id;  // absent: the provider has none
   std::optional<std::string> working_directory;
-  std::optional<TemplateId> template_pending;
+  std::optional<TemplateId> template_pending;  // the exact template is still being built
   std::optional<std::chrono::milliseconds> template_retry_after;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings;  // for a person, without credentials
 };
 
+// What the provider knows of its machine now; absent: not known.
 struct MachineInfo {
   MachineState state = MachineState::unknown;
   std::optional<ProviderSandboxId> sandbox_id;
-  std::optional<std::int64_t> created_at_ns;
+  std::optional<std::int64_t> created_at_ns;  // since the Unix epoch, as the next
   std::optional<std::int64_t> timeout_at_ns;
-  std::optional<std::uint64_t> memory_mb, memory_used_mb, disk_mb, disk_used_mb, cpu_millis;
-  json::Object metadata;
+  std::optional<std::uint64_t> memory_mb, memory_used_mb, disk_mb, disk_used_mb;
+  std::optional<std::uint64_t> cpu_millis;  // thousandths of a core
+  json::Object metadata;  // providerResourceId, platformStatus, the provider's own
 };
 
 // Offsets in each output stream, in bytes from its beginning.
@@ -93,48 +129,56 @@ struct OutputCursor {
 
 struct ProcessInfo {
   ProcessId id;
-  std::int64_t pid = 0;
-  std::string command;
-  std::string tag;
+  std::int64_t pid = 0;  // inside the sandbox; 0: not known
+  std::string command;   // bytes: shell text, or argv quoted for reading
+  std::string tag;       // the caller's label
   bool running = false;
-  bool detached = false;
-  bool stray = false;
-  std::optional<Exit> exit;
-  OutputCursor first;  // oldest output still kept
-  OutputCursor next;   // where the next output goes
+  bool detached = false;     // outlives the host's connection
+  bool stray = false;        // a child that its command left behind
+  std::optional<Exit> exit;  // absent while it runs
+  OutputCursor first;        // oldest output still kept
+  OutputCursor next;         // where the next output goes
 };
 
 // The processes extension.
 class ProcessesBackend {
  public:
   virtual ~ProcessesBackend() = default;
+  // What runs, and what ended and was not forgotten. Starts nothing.
   virtual void list(Handler<std::vector<ProcessInfo>> done) = 0;
+  // The kept output from a cursor on, then what follows; window: first credit, bytes. What is no
+  // longer kept counts as dropped. not_found: no such process.
   virtual Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor from,
                                                          std::uint64_t window,
                                                          std::shared_ptr<ProcessSink> sink) = 0;
   virtual void signal(const ProcessId& id, int signal, bool tree, Handler<void> done) = 0;
-  virtual void forget(const ProcessId& id, Handler<void> done) = 0;
+  virtual void forget(const ProcessId& id, Handler<void> done) = 0;  // an ended one, and its output
 };
 
+// One sandbox, unstarted at first. start, stop and destroy are never under way at once. Dropping it
+// leaves its machine alone.
 class SandboxBackend {
  public:
   virtual ~SandboxBackend() = default;
-  // on_identity: at most once, before done, as soon as the machine exists.
+  // Finds and connects the machine, or creates it. on_identity: at most once, before done, as soon
+  // as the machine exists. gone: the machine that was known no longer exists.
   virtual std::shared_ptr<Pending> start(StartRequest request,
                                          std::function<void(ProviderSandboxId)> on_identity,
                                          Handler<StartResult> done) = 0;
-  virtual void stop(Handler<void> done) = 0;
-  virtual void destroy(Handler<void> done) = 0;
-  virtual void info(Handler<MachineInfo> done) = 0;
-  virtual void instructions(Handler<std::string> done) = 0;
+  virtual void stop(Handler<void> done) = 0;         // what is stopped already succeeds
+  virtual void destroy(Handler<void> done) = 0;      // also without a start; what is gone succeeds
+  virtual void info(Handler<MachineInfo> done) = 0;  // looks, starts nothing
+  virtual void instructions(Handler<std::string> done) = 0;  // the default text for an agent
+  // Runs a command in the started sandbox. gone: the machine no longer exists and nothing ran.
+  // conflict: it is stopped and nothing ran.
   virtual Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
                                                         std::shared_ptr<ProcessSink> sink) = 0;
   virtual ProcessesBackend* processes() noexcept = 0;  // null: not offered
 };
 
 struct Description {
-  json::Value settings_schema;
-  json::Object describe;  // {"features": […], …}
+  json::Value settings_schema;  // draft-07; its defaults are the effective ones
+  json::Object describe;        // {"features": […], …}
   std::vector<std::string> features;
   bool has_template = false;
   bool has_builds = false;
@@ -142,13 +186,13 @@ struct Description {
 };
 
 struct CreateRequest {
-  std::shared_ptr<const SessionContext> context;
-  Lane lane;
-  json::Object settings;  // effective: stored with defaults filled in
-  std::optional<std::string> working_directory;
-  std::optional<std::string> checkpoint_name;
-  std::optional<std::string> seed_checkpoint_name;
-  std::optional<std::chrono::milliseconds> idle_timeout;
+  std::shared_ptr<const SessionContext> context;    // may be null
+  Lane lane;                                        // the sandbox's
+  json::Object settings;                            // effective: stored with defaults filled in
+  std::optional<std::string> working_directory;     // absent: the context's, else the provider's
+  std::optional<std::string> checkpoint_name;       // absent: the session id where it was chosen
+  std::optional<std::string> seed_checkpoint_name;  // when the first does not exist
+  std::optional<std::chrono::milliseconds> idle_timeout;  // absent: by settings and options
 };
 
 // A provider opened with its options.
@@ -158,7 +202,8 @@ class ProviderBackend {
   virtual const std::string& name() const noexcept = 0;
   virtual const Lane& lane() const noexcept = 0;
   virtual void describe(Handler<Description> done) = 0;
-  virtual Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) = 0;  // no I/O
+  // An unstarted sandbox. No I/O. Settings may be empty, and the context may hold ids only.
+  virtual Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) = 0;
 };
 
 }  // namespace sandforge

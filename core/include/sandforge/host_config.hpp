@@ -17,7 +17,7 @@
 // "$${" stands for "${" and a leading "$file:" for "file:". They are resolved late, by functions
 // below, and never stored.
 //
-// Source: DESIGN section 4, schemas/host-config.schema.json. Threads: any.
+// Source: schemas/host-config.schema.json. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -36,26 +36,12 @@
 
 namespace sandforge {
 
-// Where plugins run: third-party ones in a process of their own and bundled ones inside, all in
-// processes of their own, or all inside.
-enum class PluginIsolation : std::uint8_t { automatic, process, none };
-
-// What a plugin in a process of its own may use. Nothing by default.
-struct PluginGrant {
-  bool process = false;
-  std::vector<std::string> hosts;
-  std::vector<std::string> unix_sockets;
-  std::vector<std::string> env;      // names
-  std::vector<std::string> secrets;  // names
-};
-
+// Plugins run inside the program that loads them, with all its rights.
 struct PluginsConfig {
   std::vector<std::filesystem::path> paths;  // folders and files, absolute
-  std::map<std::string, std::string> pins;  // file name, path or plugin name to SHA-256, lower case
-  PluginIsolation isolation = PluginIsolation::automatic;
-  std::map<std::string, PluginGrant> allow;  // by plugin name
-  std::string runner_user;                   // empty: the host's
-  bool runner_bubblewrap = false;
+  // To SHA-256, lower case: of a file name, or of a path (what holds a '/'), which is absolute
+  // here.
+  std::map<std::string, std::string> pins;
 };
 
 // A provider with its options and settings, references unresolved.

@@ -1,5 +1,5 @@
 // What a host gives its plugins. Each part may be absent: the plugin then finds no such service.
-// Source: DESIGN section 3, host services; sandforge/ext/host_*.h.
+// Source: sandforge/ext/host_*.h.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Finding, checking and loading plugins, with a report of every candidate that was tried.
 //
 // Scanning reads the manifests and runs no code of any plugin. Loading runs it: a plugin is never
-// unloaded, and a process loads each file once. Source: DESIGN section 3, Loading.
+// unloaded, and a process loads each file once. Source: sandforge/abi.h, Host and plugin.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,11 +154,12 @@ class PluginLoader {
 
  private:
   const Options options_;
-  std::vector<plugin::Plugin*> attached_;
+  std::set<plugin::Plugin*> attached_;
   std::mutex mutex_;
 };
 
-// Lower-case hex SHA-256 of a file, for pins.
+// Lower-case hex SHA-256 of a file, for pins. not_found; forbidden, unavailable: it cannot
+// be opened; internal: it cannot be read.
 Result<std::string> file_sha256(const std::filesystem::path& path);
 
 }  // namespace sandforge

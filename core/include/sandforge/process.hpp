@@ -1,5 +1,5 @@
 // A running command of a sandbox: output, input, end.
-// Source: DESIGN of commands and outcomes; the process handle of the workspace-sandbox contract.
+// Source: the process handle of the workspace-sandbox contract.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,4 @@
 // The providers that a host can open: of plugins that were found, and registered in code.
-// Source: DESIGN sections 3 and 4.
 #pragma once
 
 #include <cstdint>

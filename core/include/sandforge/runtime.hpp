@@ -1,5 +1,5 @@
 // Threads, lanes, timers and blocking work: what everything asynchronous in core runs on.
-// Source: DESIGN section 3, rule 6.
+// Source: the thread rule of sandforge/abi.h (rule 6).
 #pragma once
 
 #include <chrono>

@@ -38,9 +38,8 @@ class Sandbox;
 struct StartedInfo {
   StartOutcome outcome = StartOutcome::unknown;
   Provenance provenance = Provenance::none;
-  bool setup_unfinished =
-      false;                     // an earlier start made this machine, and its hook did not succeed
-  std::uint64_t generation = 0;  // counts the machines that this object had
+  bool setup_unfinished = false;  // an earlier start made the machine, and its hook did not succeed
+  std::uint64_t generation = 0;   // counts the machines that this object had
   std::optional<TemplateId> template_pending;
   std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;

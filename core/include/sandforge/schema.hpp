@@ -3,7 +3,7 @@
 // Schemas come from plugins and are untrusted. compile_schema() accepts draft-07 only, and of it an
 // allow-list of keywords: what the validator would ignore, and what could make it hang or crash, is
 // an error at load, with a JSON Pointer into the schema. Once compiled, a schema is immutable.
-// Source: draft-07 of JSON Schema; reference/libraries.md sections 1, 2 and 7.3.
+// Source: draft-07 of JSON Schema; schemas/settings-meta.schema.json.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // Stored documents hold what the user set and nothing else: no defaults, no nulls. The effective
 // document is computed when it is needed, so that a changed default takes effect at once.
-// Source: DESIGN section 4; reference/contract.md section 13.3.
+// Source: the settings of the FactorySandbox document; RFC 7386. Threads: any.
 #pragma once
 
 #include <cstdint>

@@ -39,9 +39,11 @@ struct SetupStep {
 
 struct SetupOptions {
   std::optional<std::chrono::milliseconds> step_timeout;  // of each git call and each command
-  std::function<void(const SetupStep&)> on_step;          // on the sandbox's lane
-  std::function<void(std::string_view)> on_output;        // of git and the commands, both streams
-  std::stop_token stop;                                   // ends the running step: cancelled
+  // Before each step. On a lane, one call at a time; must not throw.
+  std::function<void(const SetupStep&)> on_step;
+  // Of git and the commands, both streams. As OutputFn.
+  std::function<void(std::string_view)> on_output;
+  std::stop_token stop;  // ends the running step: cancelled
 };
 
 struct SetupReport {

@@ -2,7 +2,7 @@
 //
 // Strict on purpose: what YAML readers are known to guess differently about is an error here
 // (leading zeros, duplicate keys, merge keys, unknown tags, several documents, .inf). `no`, `on`
-// and `1_000` are strings. Source: reference/libraries.md section 4.2.
+// and `1_000` are strings. Source: YAML 1.2.2, chapter 10.3.
 #pragma once
 
 #include <cstddef>

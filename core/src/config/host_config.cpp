@@ -29,10 +29,6 @@ std::string text_of(const json::Value* value) {
   return value != nullptr && value->is_string() ? value->as_string() : std::string();
 }
 
-bool bool_of(const json::Value* value) {
-  return value != nullptr && value->is_bool() && value->as_bool();
-}
-
 std::vector<std::string> texts_of(const json::Value* value) {
   std::vector<std::string> out;
   if (value == nullptr || !value->is_array()) return out;
@@ -53,35 +49,17 @@ std::string lower(std::string text) {
   return text;
 }
 
-PluginGrant read_grant(const json::Value& value) {
-  PluginGrant grant;
-  grant.process = bool_of(member(value, "process"));
-  grant.hosts = texts_of(member(value, "hosts"));
-  grant.unix_sockets = texts_of(member(value, "unixSockets"));
-  grant.env = texts_of(member(value, "env"));
-  grant.secrets = texts_of(member(value, "secrets"));
-  return grant;
-}
-
 PluginsConfig read_plugins(const json::Value& value, const std::filesystem::path& directory) {
   PluginsConfig plugins;
   for (const std::string& path : texts_of(member(value, "paths"))) {
     plugins.paths.push_back(absolute_path(directory, path));
   }
   if (const json::Value* pins = member(value, "pins")) {
-    for (const auto& [name, digest] : pins->as_object())
-      plugins.pins[name] = lower(digest.as_string());
-  }
-  if (const json::Value* allow = member(value, "allow")) {
-    for (const auto& [name, grant] : allow->as_object())
-      plugins.allow[name] = read_grant(grant);
-  }
-  const std::string isolation = text_of(member(value, "isolation"));
-  if (isolation == "process") plugins.isolation = PluginIsolation::process;
-  if (isolation == "none") plugins.isolation = PluginIsolation::none;
-  if (const json::Value* runner = member(value, "runner")) {
-    plugins.runner_user = text_of(member(*runner, "user"));
-    plugins.runner_bubblewrap = bool_of(member(*runner, "bubblewrap"));
+    for (const auto& [name, digest] : pins->as_object()) {
+      const bool path = name.find('/') != std::string::npos;
+      plugins.pins[path ? absolute_path(directory, name).string() : name] =
+          lower(digest.as_string());
+    }
   }
   return plugins;
 }

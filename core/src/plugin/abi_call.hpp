@@ -83,7 +83,7 @@ class CallBase : public Pending {
  protected:
   enum class Phase : std::uint8_t { starting, running, refused };
 
-  // True: the end counts. Called from `done`, on its thread.
+  // Reports an end that comes from inside the start. Called from `done`, on its thread.
   void note_end() noexcept;
   bool is_refused() noexcept;
   void drop_handle() noexcept;

@@ -43,10 +43,10 @@ std::string copy_text(sf_str text, std::size_t limit = kMaxText);
 std::optional<std::string> copy_optional(sf_str text, std::size_t limit = kMaxText);
 // A JSON document of a plugin. `what` names it in the error.
 Result<json::Value> copy_json(const Plugin& plugin, sf_str text, std::string_view what);
-// A JSON array of strings; empty text gives none. Anything else is a fault and gives none.
+// A JSON array of strings; empty text gives none. Anything else in it is a fault and left out.
 std::vector<std::string> copy_strings(Plugin& plugin, sf_str text, std::string_view what);
 
-// Unknown numbers read as internal; `raw` is kept in the details then.
+// Unknown numbers read as internal, and are kept in the details, as "status".
 Error copy_error(Plugin& plugin, const sf_error* error, std::string_view what);
 
 // "plugin NAME: WHAT", for faults that the caller must hear of.

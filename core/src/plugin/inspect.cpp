@@ -51,7 +51,7 @@ std::string hint_of(LoadStage stage) {
 }
 
 bool open_file(Inspection& out) {
-  out.file = UniqueFd(::open(out.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  out.file = posix::Fd(::open(out.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (out.file) return true;
   const int number = errno;
   if (number == ENOENT || number == ENOTDIR) {

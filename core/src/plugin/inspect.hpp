@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-#include "plugin/unique_fd.hpp"
 #include "sandforge/plugin_loader.hpp"
+#include "sandforge/posix/fd.hpp"
 
 namespace sandforge::plugin {
 
@@ -21,7 +21,7 @@ struct FileIdentity {
 struct Inspection {
   LoadAttempt attempt;         // stage found, or the reason against it
   std::filesystem::path path;  // canonical
-  UniqueFd file;               // open for reading; of a pinned one the sealed copy
+  posix::Fd file;              // open for reading; of a pinned one the sealed copy
   FileIdentity identity;
   std::string sha256;  // when pinned
   Manifest manifest;

@@ -18,9 +18,10 @@ namespace {
 constexpr std::size_t kChunk = 256U << 10;
 
 Error system_error(const char* what) {
-  Error error(Status::internal, fmt::format("{}: {}", what, std::strerror(errno)),
+  const int number = errno;
+  Error error(Status::internal, fmt::format("{}: {}", what, std::strerror(number)),
               "plugin.load_failed");
-  error.details.set("errno", errno);
+  error.details.set("errno", number);
   return error;
 }
 
@@ -52,8 +53,8 @@ Result<void> write_all(int file, const unsigned char* data, std::size_t size) {
 
 }  // namespace
 
-Result<UniqueFd> copy_sealed(int file) {
-  UniqueFd copy(::memfd_create("sandforge-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+Result<posix::Fd> copy_sealed(int file) {
+  posix::Fd copy(::memfd_create("sandforge-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!copy) return system_error("memory for a pinned plugin is not to be had");
   auto copied = for_each_piece(file, [&](const unsigned char* data, std::size_t size) {
     return write_all(copy.get(), data, size);
@@ -94,12 +95,12 @@ std::string normal_sha256(const std::string& text) {
   return good ? hex : std::string();
 }
 
-Result<DescriptorPath> DescriptorPath::make(UniqueFd file) {
+Result<DescriptorPath> DescriptorPath::make(posix::Fd file) {
   rlimit limit{};
   int lowest = 512;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     lowest = static_cast<int>(std::min<rlim_t>(512, limit.rlim_cur / 2));
-  UniqueFd high(::fcntl(file.get(), F_DUPFD_CLOEXEC, lowest));
+  posix::Fd high(::fcntl(file.get(), F_DUPFD_CLOEXEC, lowest));
   if (!high) return system_error("there is no descriptor for a pinned plugin");
   std::string path = fmt::format("/proc/self/fd/{}", high.get());
   return DescriptorPath(std::move(high), std::move(path));

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "plugin/unique_fd.hpp"
 #include "sandforge/error.hpp"
+#include "sandforge/posix/fd.hpp"
 
 namespace sandforge::plugin {
 
 // Copies a file into memory that nobody can change any more.
-Result<UniqueFd> copy_sealed(int file);
+Result<posix::Fd> copy_sealed(int file);
 
 // Lower-case hex of all bytes of an open file.
 Result<std::string> sha256_of(int file);
@@ -22,15 +22,15 @@ std::string normal_sha256(const std::string& text);
 // keep() leaks it once something was loaded by it.
 class DescriptorPath {
  public:
-  static Result<DescriptorPath> make(UniqueFd file);
+  static Result<DescriptorPath> make(posix::Fd file);
   const std::string& str() const noexcept { return path_; }
   int get() const noexcept { return file_.get(); }
   void keep() noexcept { file_.release(); }
 
  private:
-  DescriptorPath(UniqueFd file, std::string path) noexcept
+  DescriptorPath(posix::Fd file, std::string path) noexcept
       : file_(std::move(file)), path_(std::move(path)) {}
-  UniqueFd file_;
+  posix::Fd file_;
   std::string path_;
 };
 

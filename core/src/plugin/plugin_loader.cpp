@@ -1,6 +1,8 @@
 #include "sandforge/plugin_loader.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -44,8 +46,9 @@ LoadedFiles& loaded_files() {
 
 const LoadedFile* find_loaded(const LoadedFiles& files, const Inspection& file) {
   for (const LoadedFile& entry : files.list) {
-    if (entry.sha256 != file.sha256) continue;
-    if (file.sha256.empty() ? entry.identity == file.identity : true) return &entry;
+    // Of pinned ones the bytes are the same, whichever file they came from.
+    const bool same_file = !file.sha256.empty() || entry.identity == file.identity;
+    if (entry.sha256 == file.sha256 && same_file) return &entry;
   }
   return nullptr;
 }
@@ -289,7 +292,7 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
   const auto attach = [&](Plugin& plugin) {
     plugin.host.attach(options_.services);
     const std::lock_guard lock(mutex_);
-    attached_.push_back(&plugin);
+    attached_.insert(&plugin);
   };
 
   LoadedFiles& files = loaded_files();
@@ -326,8 +329,15 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
 }
 
 Result<std::string> file_sha256(const std::filesystem::path& path) {
-  const plugin::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) return Error(Status::not_found, fmt::format("{} cannot be opened", path.string()));
+  const posix::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const int number = errno;
+  if (!file) {
+    Status code = Status::unavailable;
+    if (number == ENOENT || number == ENOTDIR) code = Status::not_found;
+    if (number == EACCES || number == EPERM) code = Status::forbidden;
+    return Error(code,
+                 fmt::format("{} cannot be opened: {}", path.string(), std::strerror(number)));
+  }
   return plugin::sha256_of(file.get());
 }
 

@@ -212,8 +212,8 @@ void ProcessEvents::drain() {
   }
 }
 
-bool ProcessEvents::dispatch(Event& event) {
-  if (refused_.load() || !sink_) return false;
+void ProcessEvents::dispatch(Event& event) {
+  if (refused_.load() || !sink_) return;
   if (auto* started = std::get_if<Started>(&event)) {
     sink_->on_started(std::move(started->id), started->pid);
   } else if (auto* piece = std::get_if<Data>(&event)) {
@@ -233,7 +233,6 @@ bool ProcessEvents::dispatch(Event& event) {
     if (const auto handle = handle_.lock()) handle->cancel();
     finish(std::move(std::get<Failed>(event).error), counts);
   }
-  return true;
 }
 
 void ProcessEvents::finish(std::optional<Error> error, StreamEnd end) {

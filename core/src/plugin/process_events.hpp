@@ -100,7 +100,7 @@ class ProcessEvents : public std::enable_shared_from_this<ProcessEvents> {
   void push(Event event);
   void fail(Fault fault, std::string what);
   void drain();
-  bool dispatch(Event& event);  // false: it was the last
+  void dispatch(Event& event);  // to the sink, if there is one still
   void finish(std::optional<Error> error, StreamEnd end);
 
   Plugin& plugin_;

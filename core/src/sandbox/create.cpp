@@ -1,5 +1,5 @@
 // Sandbox::create and clone: from a configuration to an unstarted sandbox.
-#include "sandbox/random_id.hpp"
+#include "base/random.hpp"
 #include "sandbox/sandbox_impl.hpp"
 #include "sandbox/validate.hpp"
 
@@ -27,7 +27,7 @@ Result<void> complete(SandboxConfig& config) {
     return invalid("the sandbox id differs from the context's session id", "sandbox.id_mismatch");
   if (context->session_id) config.id = context->session_id->str();
   if (config.id.empty()) {
-    config.id = "sandbox-" + sandbox::random_id().substr(0, 20);
+    config.id = "sandbox-" + random_hex(10);
     context->caller_chose_id = false;
   }
   if (auto bad = check_id(config.id)) return *std::move(bad);

@@ -1,7 +1,7 @@
 // Starting: environment, template, the provider's start, the hook.
+#include "base/random.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/lifecycle.hpp"
-#include "sandbox/random_id.hpp"
 #include "sandbox/validate.hpp"
 
 namespace sandforge::sandbox {
@@ -34,7 +34,7 @@ Result<StartRequest> Lifecycle::start_request() {
     request.env = *std::move(env);
   }
   // One key for all tries: what an interrupted one made is adopted, not made again.
-  if (idempotency_key_.empty()) idempotency_key_ = random_id();
+  if (idempotency_key_.empty()) idempotency_key_ = random_hex(16);
   request.idempotency_key = idempotency_key_;
   return request;
 }

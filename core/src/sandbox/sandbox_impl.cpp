@@ -1,17 +1,12 @@
 #include "sandbox/sandbox_impl.hpp"
 
+#include "base/random.hpp"
 #include "sandbox/lane_handler.hpp"
-#include "sandbox/random_id.hpp"
 #include "sandbox/validate.hpp"
+#include "sandforge/clock.hpp"
 
 namespace sandforge::sandbox {
 namespace {
-
-std::int64_t wall_clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
                           const SandboxConfig& config) {
@@ -37,8 +32,8 @@ SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> prov
       provider_(std::move(provider)),
       config_(std::move(config)),
       lane_(runtime.make_lane()),
-      created_at_ns_(wall_clock_ns()),
-      request_prefix_(random_id().substr(0, 16) + "-"),
+      created_at_ns_(system_clock()->now_ns()),
+      request_prefix_(random_hex(8) + "-"),
       deadlines_(std::make_shared<Deadlines>(runtime, lane_)),
       life_(lane_, life_plan(provider_, config_), config_.hooks,
             [this](std::uint64_t epoch) { table_.machine_ended(epoch); }),
@@ -46,7 +41,7 @@ SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> prov
       overlay_(config_.overlay) {}
 
 void SandboxImpl::touch() {
-  last_used_ns_.store(wall_clock_ns(), std::memory_order_relaxed);
+  last_used_ns_.store(system_clock()->now_ns(), std::memory_order_relaxed);
 }
 
 // ---- Life cycle

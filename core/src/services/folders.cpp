@@ -32,6 +32,7 @@ std::filesystem::path parent_of(const PluginFolders& folders, std::uint32_t kind
 std::string make_private(const std::filesystem::path& path) {
   std::error_code ec;
   std::filesystem::create_directories(path.parent_path(), ec);
+  if (ec) return fmt::format("has no parent folder: {}", ec.message());
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     return fmt::format("cannot be made: {}", std::strerror(errno));
   struct stat status {};

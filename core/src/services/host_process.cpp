@@ -6,6 +6,7 @@
 
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_text.hpp"
+#include "sandforge/wire/guest/boundary.hpp"
 #include "services/host_call.hpp"
 
 namespace sandforge::services {
@@ -38,59 +39,6 @@ class SignalAnswer final : public HelperChannel {
   }
   Handler<void> done_;
 };
-
-struct ErrorMeaning {
-  Status status;
-  const char* reason;
-};
-
-ErrorMeaning meaning_of(guest::ErrorCode code) {
-  switch (code) {
-    case guest::ErrorCode::invalid:
-      return {Status::invalid, "command.invalid"};
-    case guest::ErrorCode::not_found:
-      return {Status::not_found, "process.not_found"};
-    case guest::ErrorCode::not_permitted:
-      return {Status::forbidden, "command.not_permitted"};
-    case guest::ErrorCode::not_executable:
-      return {Status::invalid, "command.not_executable"};
-    case guest::ErrorCode::no_command:
-      return {Status::not_found, "command.not_found"};
-    case guest::ErrorCode::no_directory:
-      return {Status::invalid, "command.no_directory"};
-    case guest::ErrorCode::too_large:
-      return {Status::invalid, "command.too_large"};
-    case guest::ErrorCode::limit:
-      return {Status::no_space, "command.limit"};
-    case guest::ErrorCode::conflict:
-      return {Status::already_exists, "command.already_ran"};
-    case guest::ErrorCode::unsupported:
-      return {Status::unsupported, "command.unsupported"};
-    case guest::ErrorCode::stopping:
-      return {Status::cancelled, "process.host_ended"};
-    case guest::ErrorCode::internal:
-      break;
-  }
-  return {Status::internal, "process.helper"};
-}
-
-sf_exit to_abi(const guest::Exit& exit, bool cancelled) {
-  sf_exit out{};
-  out.struct_size = sizeof(out);
-  out.code = exit.code.value_or(0);
-  out.signal = exit.signal.value_or(0);
-  if (exit.out_of_memory) {
-    out.outcome = SF_EXIT_OUT_OF_MEMORY;
-  } else if (exit.timed_out) {
-    out.outcome = SF_EXIT_TIMED_OUT;
-  } else if (cancelled && exit.killed) {
-    out.outcome = SF_EXIT_CANCELLED;
-  } else {
-    out.outcome = exit.signal ? SF_EXIT_SIGNALED : SF_EXIT_EXITED;
-  }
-  if (exit.killed && exit.signal) out.flags |= SF_EXIT_KILLED;
-  return out;
-}
 
 }  // namespace
 
@@ -229,7 +177,7 @@ void HostProcess::on_started(const guest::Started& started) {
 void HostProcess::on_exited(const guest::Exit& exit) {
   close_input();
   if (events_.process.on_exit == nullptr) return;
-  tell([value = to_abi(exit, cancelled_.load())](HostProcess& self) {
+  tell([value = guest::to_abi(exit, cancelled_.load())](HostProcess& self) {
     const sf_exit* given = &value;
     plugin::call_value(self.plugin_, "on_exit", self.events_.process.on_exit,
                        self.events_.process.ctx, given);
@@ -246,10 +194,10 @@ void HostProcess::on_end(const guest::End& end) {
 }
 
 void HostProcess::on_error(const guest::ErrorInfo& info) {
-  const ErrorMeaning meaning = meaning_of(info.code);
-  Error error(meaning.status, info.message, meaning.reason);
+  const auto meaning = guest::meaning_of(info.code, {SF_CANCELLED, "process.host_ended"});
+  Error error(static_cast<Status>(meaning.status), info.message, meaning.reason);
   if (info.error_number != 0) error.details.set("errno", info.error_number);
-  error.may_have_started = info.code == guest::ErrorCode::conflict;
+  error.may_have_started = guest::may_have_started(info.code);
   finish(std::move(error));
 }
 

@@ -1,6 +1,7 @@
 // The services that only look something up: env, clock, paths.
 #include <cstdlib>
 
+#include "plugin/abi_call.hpp"
 #include "plugin/abi_text.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/ext/host_clock.h"
@@ -54,6 +55,11 @@ sf_bytes paths_get(sf_host* self, uint32_t kind) noexcept {
     const std::string* path = host.folder(kind);
     return path == nullptr ? sf_bytes{nullptr, 0} : plugin::to_bytes(*path);
   } catch (...) {
+    const auto services = host.services();
+    if (services && services->logger)
+      services->logger->write(
+          LogLevel::warn, "a plugin's folder cannot be used",
+          {{"plugin", host.plugin().name()}, {"why", plugin::describe_exception()}});
     return {nullptr, 0};
   }
 }

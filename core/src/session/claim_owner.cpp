@@ -1,16 +1,13 @@
 #include "session/claim_owner.hpp"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <vector>
 
-#include "sandforge/support/encoding.hpp"
+#include "base/random.hpp"
 
 namespace sandforge {
 namespace {
@@ -42,17 +39,6 @@ std::string start_time(const std::string& pid) {
 }
 
 }  // namespace
-
-std::string random_hex(std::size_t bytes) {
-  std::string buffer(bytes, '\0');
-  std::size_t have = 0;
-  while (have < bytes) {
-    const auto got = ::getrandom(buffer.data() + have, bytes - have, 0);
-    if (got < 0 && errno != EINTR) throw std::runtime_error("getrandom failed");
-    if (got > 0) have += static_cast<std::size_t>(got);
-  }
-  return hex_encode(buffer);
-}
 
 std::string make_claim_owner() {
   const auto pid = std::to_string(::getpid());

@@ -11,6 +11,4 @@ std::string make_claim_owner();
 // True only when the owner was a process of this boot and pid namespace that is no more.
 bool claim_owner_is_gone(const std::string& owner);
 
-std::string random_hex(std::size_t bytes);
-
 }  // namespace sandforge

@@ -1,6 +1,6 @@
 #include "session/session_backend.hpp"
 
-#include "session/claim_owner.hpp"
+#include "base/random.hpp"
 
 namespace sandforge {
 namespace {

@@ -1,6 +1,8 @@
 #include <algorithm>
 
-#include "session/claim_owner.hpp"
+#include "base/random.hpp"
+#include "sandbox/lane_handler.hpp"
+#include "sandforge/clock.hpp"
 #include "session/session_backend.hpp"
 #include "session/session_impl.hpp"
 
@@ -97,7 +99,11 @@ std::shared_ptr<const SessionContext> make_context(const SessionParts& parts,
 
 Result<json::Object> effective_settings(const SessionParts& parts) {
   if (!parts.provider.effective) return parts.record.settings;
-  auto effective = parts.provider.effective(parts.record.settings);
+  Result<json::Object> effective = json::Object();
+  const auto called = sandbox::contained("the settings function", [&] {
+    effective = parts.provider.effective(parts.record.settings);
+  });
+  if (!called) effective = called.error();
   if (!effective && parts.for_removal) return json::Object();
   return effective;
 }
@@ -150,9 +156,7 @@ Result<SessionRecord> new_record(const SessionSpec& spec, bool caller_chose_id) 
       repository.url = url->url;
     }
   record.start_key = random_hex(16);
-  record.created_at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                             std::chrono::system_clock::now().time_since_epoch())
-                             .count();
+  record.created_at_ns = system_clock()->now_ns();
   record.last_used_at_ns = record.created_at_ns;
   return record;
 }

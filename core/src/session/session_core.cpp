@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sandforge/clock.hpp"
 #include "session/claim_owner.hpp"
 #include "session/store_call.hpp"
 
@@ -13,12 +14,6 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr std::int64_t kTouchEveryNs = 30'000'000'000;
-
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -209,7 +204,7 @@ void SessionCore::release(const Lane& lane, std::function<void()> done) {
 }
 
 void SessionCore::touch(const Lane& lane) {
-  const auto now = unix_ns();
+  const auto now = system_clock()->now_ns();
   {
     const std::lock_guard lock(mutex_);
     if (now - touched_ns_ < kTouchEveryNs) return;

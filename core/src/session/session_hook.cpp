@@ -1,3 +1,4 @@
+#include "sandbox/lane_handler.hpp"
 #include "session/session_impl.hpp"
 
 namespace sandforge {
@@ -43,10 +44,14 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
     request.access = state_->access;
     request.started = info_;
     request.options = state_->core->services().options.setup;
-    auto self = shared_from_this();
-    async_setup(sandbox_, std::move(request), [self](Result<SetupReport> report) {
-      self->lane_.dispatch([self, report = std::move(report)] { self->set_up_done(report); });
-    });
+    sandbox::ask<SetupReport>(
+        lane_, "the set-up",
+        [self = shared_from_this()](const Result<SetupReport>& report) {
+          self->set_up_done(report);
+        },
+        [&](Handler<SetupReport> done) {
+          async_setup(sandbox_, std::move(request), std::move(done));
+        });
   }
 
   void set_up_done(const Result<SetupReport>& report) {
@@ -70,10 +75,11 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
 
   void run_host_hook() {
     if (!state_->on_start) return finish({});
-    auto self = shared_from_this();
-    state_->on_start(sandbox_, info_, [self](Result<void> result) {
-      self->lane_.dispatch([self, result = std::move(result)] { self->finish(result); });
-    });
+    // Whatever the hook does, the claim is given back.
+    sandbox::ask<void>(
+        lane_, "the start hook",
+        [self = shared_from_this()](Result<void> result) { self->finish(std::move(result)); },
+        [&](Handler<void> done) { state_->on_start(sandbox_, info_, std::move(done)); });
   }
 
   void finish(Result<void> result) {

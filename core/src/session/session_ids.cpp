@@ -1,6 +1,6 @@
+#include "base/random.hpp"
 #include "sandforge/session.hpp"
 #include "sandforge/support/utf8.hpp"
-#include "session/claim_owner.hpp"
 
 namespace sandforge {
 

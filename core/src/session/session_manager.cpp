@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sandbox/lane_handler.hpp"
 #include "session/claim_owner.hpp"
 #include "session/session_impl.hpp"
 #include "session/store_call.hpp"
@@ -29,11 +30,12 @@ Result<void> check_provider(const SessionSpec& spec, const SessionRecord& record
 
 Result<void> check_env(const std::vector<SessionVariable>& variables) {
   for (const auto& variable : variables) {
-    const bool bad = variable.name.empty() ||
-                     variable.name.find_first_of(std::string_view("=\0", 2)) != std::string::npos ||
-                     (variable.value && variable.value->find('\0') != std::string::npos);
-    if (bad)
+    if (variable.name.empty() ||
+        variable.name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
       return Error(Status::invalid, "'" + variable.name + "' is no name of a variable",
+                   "session.bad_env");
+    if (variable.value && variable.value->find('\0') != std::string::npos)
+      return Error(Status::invalid, "the value of " + variable.name + " holds a NUL byte",
                    "session.bad_env");
   }
   return {};
@@ -317,18 +319,24 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
   void open_provider(const Call& call) {
     auto self = shared_from_this();
-    open_provider_(call->record, [self, call](Result<OpenedProvider> provider) {
-      self->lane_.dispatch([self, call, provider = std::move(provider)] {
-        if (!provider) return self->opened(call, provider.error());
-        SessionParts parts;
-        parts.spec = call->spec;
-        parts.record = call->record;
-        parts.provider = *provider;
-        parts.env = call->env;
-        parts.for_removal = call->for_removal;
-        self->opened(call, build_session(self->services_, std::move(parts)));
-      });
+    ask_for_provider(call->record, [self, call](Result<OpenedProvider> provider) {
+      if (!provider) return self->opened(call, std::move(provider).error());
+      SessionParts parts;
+      parts.spec = call->spec;
+      parts.record = call->record;
+      parts.provider = std::move(*provider);
+      parts.env = call->env;
+      parts.for_removal = call->for_removal;
+      self->opened(call, build_session(self->services_, std::move(parts)));
     });
+  }
+
+  // `next` runs on the lane, also when the host's function throws or forgets its handler.
+  template <class Next>
+  void ask_for_provider(const SessionRecord& record, Next next) {
+    sandbox::ask<OpenedProvider>(
+        lane_, "the function that opens providers", std::move(next),
+        [&](Handler<OpenedProvider> done) { open_provider_(record, std::move(done)); });
   }
 
   void opened(const Call& call, Result<std::shared_ptr<SessionImpl>> session) {
@@ -365,7 +373,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
   void remove_for_recreate(const std::shared_ptr<Session>& session, Handler<void> done) {
     auto held = std::make_shared<Handler<void>>(std::move(done));
     auto self = shared_from_this();
-    open_provider_(session->record(), [self, session, held](Result<OpenedProvider> provider) {
+    ask_for_provider(session->record(), [self, session, held](Result<OpenedProvider> provider) {
       if (!provider) return std::move(*held)(std::move(provider).error());
       auto backend = provider->backend;
       backend->lane().dispatch([session, held, backend] {

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "sandbox/lane_handler.hpp"
 #include "sandforge/setup.hpp"
 #include "session/setup_git.hpp"
 #include "session/setup_scripts.hpp"
@@ -147,10 +148,13 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
       return with_access(i, std::move(access));
     }
     auto self = shared_from_this();
-    request_.access(i, [self, i](Result<RepositoryAccess> access) {
-      if (!access) return self->fail(std::move(access).error());
-      self->with_access(i, std::move(access).value());
+    const auto asked = sandbox::contained("the repository access function", [&] {
+      request_.access(i, [self, i](Result<RepositoryAccess> access) {
+        if (!access) return self->fail(std::move(access).error());
+        self->with_access(i, std::move(access).value());
+      });
     });
+    if (!asked) fail(asked.error());
   }
 
   void with_access(std::size_t i, RepositoryAccess access) {
@@ -366,8 +370,13 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
 
   // ---- Ends
 
-  void finish() { std::move(done_)(std::move(report_)); }
-  void fail(Error error) { std::move(done_)(std::move(error)); }
+  // A function that answers and throws all the same has answered.
+  void finish() {
+    if (done_) std::move(done_)(std::move(report_));
+  }
+  void fail(Error error) {
+    if (done_) std::move(done_)(std::move(error));
+  }
 
   static constexpr const char* kWorkspaceMarker = ".mastra-sandbox/workspace-setup";
 

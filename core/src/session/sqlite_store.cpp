@@ -2,6 +2,7 @@
 #include <mutex>
 #include <thread>
 
+#include "sandforge/clock.hpp"
 #include "session/private_file.hpp"
 #include "session/record_json.hpp"
 #include "session/sqlite_schema.hpp"
@@ -74,12 +75,7 @@ Error claimed_by(const Claim& claim) {
 class SqliteSessionStore final : public SessionStore {
  public:
   explicit SqliteSessionStore(SqliteStoreOptions options) : options_(std::move(options)) {
-    if (!options_.now_ms)
-      options_.now_ms = [] {
-        return std::chrono::duration_cast<std::chrono::milliseconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-            .count();
-      };
+    if (!options_.now_ms) options_.now_ms = [] { return system_clock()->now_ns() / 1'000'000; };
   }
 
   Result<void> open() {

@@ -36,44 +36,19 @@ ConfigPtr App::config() {
   return arguments_.config.empty() ? nullptr : configurations_.load(arguments_.config);
 }
 
-PluginSearchPath App::search_path(const ConfigPtr& configuration) const {
-  PluginSearchPath path;
-  const auto pin = [&](const std::filesystem::path& file) -> std::string {
-    if (!configuration) return {};
-    const auto& pins = configuration->plugins.pins;
-    for (const auto& key : {file.native(), file.filename().native()})
-      if (const auto found = pins.find(key); found != pins.end()) return found->second;
-    return {};
-  };
-  // Pinned files of a folder come before the folder, so that its unpinned reading is too late.
-  const auto add = [&](const std::filesystem::path& entry, const std::string& origin) {
-    std::error_code ignored;  // what is not there is reported by the scan
-    if (configuration && std::filesystem::is_directory(entry, ignored))
-      for (const auto& [name, sha256] : configuration->plugins.pins)
-        if (std::filesystem::exists(entry / name, ignored)) path.add(entry / name, origin, sha256);
-    path.add(entry, origin, pin(entry));
-  };
-  for (const auto& entry : arguments_.plugin_paths)
-    add(std::filesystem::absolute(entry), "--plugin-path");
-  if (configuration)
-    for (const auto& entry : configuration->plugins.paths)
-      add(entry, "configuration");
-  if (const auto list = HostServices::environment_variable("SANDFORGE_PLUGIN_PATH"))
-    path.add_list(*list, "SANDFORGE_PLUGIN_PATH");
-  path.add_install_folder();
-  return path;
-}
-
 ProviderRegistry& App::registry(const ConfigPtr& named) {
   const auto configuration = named ? named : config();
   const std::lock_guard lock(registry_mutex_);
   const bool first = !registry_;
-  if (first) make_registry();
-  const bool more = configuration && scanned_.insert(configuration->file).second;
-  if (first) scan_report_ = registry_->scan(search_path(configuration));
-  // Sessions of several configurations in one call: what is known already is only refused again.
-  if (!first && more && !configuration->plugins.paths.empty())
-    registry_->scan(search_path(configuration));
+  const bool more = configuration && scanned_.count(configuration->file) == 0;
+  if (first || (more && !configuration->plugins.paths.empty())) {
+    const auto path = search_path(configuration);  // throws before anything counts as scanned
+    if (first) make_registry();
+    // Sessions of several configurations in one call: what is known already is only refused again.
+    auto report = registry_->scan(path);
+    if (first) scan_report_ = std::move(report);
+  }
+  if (more) scanned_.insert(configuration->file);
   return *registry_;
 }
 

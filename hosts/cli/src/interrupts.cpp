@@ -48,7 +48,9 @@ Interrupts::Interrupts() {
     struct sigaction present {};
     ::sigaction(signal, nullptr, &present);
     // What whoever started us ignores (nohup, a shell's background job) stays ignored.
-    if (present.sa_handler != SIG_IGN) handle(signal, forward);
+    if (present.sa_handler == SIG_IGN) continue;
+    before_.emplace_back(signal, present);
+    handle(signal, forward);
   }
   for (const int signal : kSilenced)
     handle(signal, nothing);
@@ -56,8 +58,8 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
-  for (const int signal : kWatched)
-    handle(signal, SIG_DFL);
+  for (const auto& [signal, action] : before_)
+    ::sigaction(signal, &action, nullptr);
   const auto wrote = ::write(pipe_[1], &kStop, 1);
   static_cast<void>(wrote);
   thread_.join();

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace sandforge::cli {
 
@@ -35,6 +38,7 @@ class Interrupts {
   std::atomic<int> caught_{0};
   std::mutex mutex_;
   std::function<void()> on_exit_, on_resize_;
+  std::vector<std::pair<int, struct sigaction>> before_;  // of the signals that we took over
   int pipe_[2] = {-1, -1};
   std::thread thread_;
 };

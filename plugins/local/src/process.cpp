@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "sandforge/wire/guest/boundary.hpp"
+
 namespace sandforge::local {
 namespace {
 
@@ -13,60 +15,13 @@ constexpr std::uint64_t kCreditCap = std::uint64_t{1} << 62;
 }  // namespace
 
 Failure from_guest(const guest::ErrorInfo& error) {
+  const auto meaning = guest::meaning_of(error.code, {SF_CONFLICT, "local.stopping"});
   Failure failure;
+  failure.code = meaning.status;
+  failure.reason = meaning.reason;
   failure.message = error.message;
   failure.error_number = error.error_number;
-  switch (error.code) {
-    case guest::ErrorCode::invalid:
-      failure.code = SF_INVALID;
-      failure.reason = "command.invalid";
-      break;
-    case guest::ErrorCode::not_found:
-      failure.code = SF_NOT_FOUND;
-      failure.reason = "process.not_found";
-      break;
-    case guest::ErrorCode::not_permitted:
-      failure.code = SF_FORBIDDEN;
-      failure.reason = "command.not_permitted";
-      break;
-    case guest::ErrorCode::not_executable:
-      failure.code = SF_INVALID;
-      failure.reason = "command.not_executable";
-      break;
-    case guest::ErrorCode::no_command:
-      failure.code = SF_NOT_FOUND;
-      failure.reason = "command.not_found";
-      break;
-    case guest::ErrorCode::no_directory:
-      failure.code = SF_INVALID;
-      failure.reason = "command.no_directory";
-      break;
-    case guest::ErrorCode::too_large:
-      failure.code = SF_INVALID;
-      failure.reason = "command.too_large";
-      break;
-    case guest::ErrorCode::limit:
-      failure.code = SF_NO_SPACE;
-      failure.reason = "command.limit";
-      break;
-    case guest::ErrorCode::conflict:
-      failure.code = SF_ALREADY_EXISTS;
-      failure.reason = "command.already_ran";
-      failure.may_have_started = true;
-      break;
-    case guest::ErrorCode::unsupported:
-      failure.code = SF_UNSUPPORTED;
-      failure.reason = "command.unsupported";
-      break;
-    case guest::ErrorCode::stopping:
-      failure.code = SF_CONFLICT;
-      failure.reason = "local.stopping";
-      break;
-    case guest::ErrorCode::internal:
-      failure.code = SF_INTERNAL;
-      failure.reason = "guest.internal";
-      break;
-  }
+  failure.may_have_started = guest::may_have_started(error.code);
   return failure;
 }
 
@@ -266,20 +221,7 @@ void LocalProcess::on_stdin_credit() {
 void LocalProcess::on_exited(const guest::Exit& exit) {
   input_open_ = false;
   if (!SF_HAS_FN(&events_, on_exit)) return;
-  sf_exit out{};
-  out.struct_size = sizeof out;
-  out.code = exit.code.value_or(0);
-  out.signal = exit.signal.value_or(0);
-  if (exit.out_of_memory) {
-    out.outcome = SF_EXIT_OUT_OF_MEMORY;
-  } else if (exit.timed_out) {
-    out.outcome = SF_EXIT_TIMED_OUT;
-  } else if (cancelled_ && exit.killed) {
-    out.outcome = SF_EXIT_CANCELLED;
-  } else {
-    out.outcome = exit.signal ? SF_EXIT_SIGNALED : SF_EXIT_EXITED;
-  }
-  if (exit.killed && exit.signal) out.flags |= SF_EXIT_KILLED;
+  const sf_exit out = guest::to_abi(exit, cancelled_);
   events_.on_exit(events_.ctx, &out);
 }
 

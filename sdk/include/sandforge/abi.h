@@ -254,7 +254,9 @@ typedef struct sf_lane_vtbl { /* APPENDABLE */
   size_t struct_size;
   void (*retain)(sf_lane* self) SF_NOEXCEPT;  /* [any] */
   void (*release)(sf_lane* self) SF_NOEXCEPT; /* [any] */
-  /* Runs fn(ctx) on the lane, later. Every accepted post runs. [any] */
+  /*
+   * Runs fn(ctx) on the lane, later. Every post runs, unless the host ends before its turn. [any]
+   */
   void (*post)(sf_lane* self, void (*fn)(void* ctx) SF_NOEXCEPT, void* ctx) SF_NOEXCEPT;
   /* 1 when the caller is on this lane, else 0. [any] */
   uint32_t (*is_current)(sf_lane* self) SF_NOEXCEPT;

@@ -8,21 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "directory_entry.hpp"
+
 namespace sandforge::posix {
 namespace {
 
 constexpr std::size_t kStatLimit = 4096;
 constexpr std::size_t kEnvironmentLimit = 8 * 1024 * 1024;
 constexpr std::size_t kListingStep = 1024;  // some forty entries
-
-// As getdents64(2) writes it.
-struct DirectoryEntry {
-  std::uint64_t inode;
-  std::int64_t offset;
-  unsigned short length;
-  unsigned char type;
-  char name[1];
-};
 
 template <class T>
 bool next_number(std::string_view& text, T& out) {

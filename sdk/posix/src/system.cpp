@@ -9,6 +9,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "directory_entry.hpp"
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -21,14 +23,6 @@
 
 namespace sandforge::posix {
 namespace {
-
-struct DirectoryEntry {
-  std::uint64_t inode;
-  std::int64_t offset;
-  unsigned short length;
-  unsigned char type;
-  char name[1];
-};
 
 // Reads the list of open descriptors without allocating. False when /proc is not there.
 bool close_listed(int first) noexcept {

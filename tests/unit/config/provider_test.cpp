@@ -1,11 +1,9 @@
 // Options and settings of providers, references, and the environment of sessions.
-#include <unistd.h>
-
-#include <cstdlib>
 #include <fstream>
 
 #include "helpers.hpp"
 #include "sandforge/host_config.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace config_test;
 using sandforge::check_provider;
@@ -228,10 +226,8 @@ TEST_CASE("The environment of a session depends on its factory", "[references]")
 
 TEST_CASE("The host's own references", "[references]") {
   const auto from = sandforge::host_references();
-  const char* base = std::getenv("TMPDIR");
-  std::string folder = std::string(base == nullptr ? "/tmp" : base) + "/sandforge-refs-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  const std::filesystem::path directory(folder);
+  const sandforge::test::TempDir temp;
+  const std::filesystem::path& directory = temp.path();
   const auto value = [&](const std::string& content) {
     std::ofstream(directory / "f", std::ios::binary) << content;
     const auto result = resolve_reference("file:f", directory, from);
@@ -246,10 +242,9 @@ TEST_CASE("The host's own references", "[references]") {
   CHECK(value(std::string("a\0b", 3)) == failed + "contains NUL" + hint);
   CHECK(value(std::string(65537, 'x')) == failed + "larger than 64 KiB" + hint);
   CHECK(value(std::string(65536, 'x')).size() == 65536);
-  CHECK(text_of("file:" + folder, from) ==
-        "error: the file " + folder + " cannot be read: not a regular file" + hint);
+  CHECK(text_of("file:" + directory.native(), from) ==
+        "error: the file " + directory.native() + " cannot be read: not a regular file" + hint);
   CHECK(text_of("${SANDFORGE_SURELY_NOT_SET}", from) ==
         "error: the variable SANDFORGE_SURELY_NOT_SET is not set");
   CHECK_FALSE(text_of("${PATH}", from).empty());
-  std::filesystem::remove_all(directory);
 }

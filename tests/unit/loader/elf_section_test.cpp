@@ -7,9 +7,10 @@
 #include <fcntl.h>
 #include <catch2/catch.hpp>
 
-#include "plugin/unique_fd.hpp"
 #include "sandforge/manifest.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "sandforge/posix/fd.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 
@@ -132,7 +133,7 @@ TEST_CASE("elf: thousands of damaged files give an answer each") {
 }
 
 TEST_CASE("elf: the file form answers as the memory form does") {
-  const plugin::UniqueFd good(::open(test::fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
+  const posix::Fd good(::open(test::fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
   const auto from_file = manifest_text(good.get());
   const std::string bytes = good_bytes();
   const auto from_memory = manifest_text(std::as_bytes(std::span(bytes)));

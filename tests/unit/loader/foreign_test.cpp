@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "sandforge/registry.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
-#include "unit/loader/temp_dir.hpp"
 
 using namespace sandforge;
 using test::RecordingSink;

@@ -10,8 +10,9 @@
 #include "plugin/plugin.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/support/utf8.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 using plugin::Fault;

@@ -10,7 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include "sandforge/registry.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 using test::fixture;

@@ -1,8 +1,8 @@
 #include "sandforge/manifest.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 #include <catch2/catch.hpp>
-
-#include "unit/loader/temp_dir.hpp"
 
 using namespace sandforge;
 

@@ -9,7 +9,8 @@
 #include "plugin/library.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/plugin_loader.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 using test::fixture;
@@ -41,7 +42,13 @@ TEST_CASE("pin: the digest is that of the file") {
   const TempDir dir;
   const auto file = dir.write("abc", "abc");
   CHECK(digest(file) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK_FALSE(file_sha256(dir / "absent").ok());
+  const auto absent = file_sha256(dir / "absent");
+  REQUIRE_FALSE(absent.ok());
+  CHECK(absent.error().code == Status::not_found);
+  const auto impossible = file_sha256(dir / std::string(300, 'x'));
+  REQUIRE_FALSE(impossible.ok());
+  CHECK(impossible.error().code == Status::unavailable);
+  CHECK(impossible.error().message.find("File name too long") != std::string::npos);
 }
 
 TEST_CASE("pin: two pinned plugins in a row are two plugins") {
@@ -96,7 +103,7 @@ TEST_CASE("pin: a file that is swapped between the check and the load changes no
   REQUIRE(checked.attempt.usable());
   // Both ways to swap: another file under the name, other bytes in the file.
   {
-    const plugin::UniqueFd open(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    const posix::Fd open(::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     const std::string evil = test::read_file(fixture("null_entry"));
     REQUIRE(::write(open.get(), evil.data(), evil.size()) == static_cast<ssize_t>(evil.size()));
   }
@@ -110,7 +117,7 @@ TEST_CASE("pin: a file that is swapped between the check and the load changes no
 }
 
 TEST_CASE("pin: the copy cannot be written, grown or shrunk") {
-  const plugin::UniqueFd file(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
+  const posix::Fd file(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC));
   const auto copy = plugin::copy_sealed(file.get());
   REQUIRE(copy.ok());
   CHECK(::write(copy->get(), "x", 1) < 0);
@@ -125,12 +132,12 @@ TEST_CASE("pin: the copy cannot be written, grown or shrunk") {
 TEST_CASE("pin: a descriptor number is not used again while something is loaded by it") {
   const auto open_path = [] {
     return plugin::DescriptorPath::make(
-        plugin::UniqueFd(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC)));
+        posix::Fd(::open(fixture("good_a").c_str(), O_RDONLY | O_CLOEXEC)));
   };
   auto first = open_path();
   REQUIRE(first.ok());
   const std::string name = first->str();
-  const plugin::UniqueFd kept(first->get());
+  const posix::Fd kept(first->get());
   first->keep();
   const auto second = open_path();
   REQUIRE(second.ok());

@@ -7,7 +7,8 @@
 #include "plugin/library.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/registry.hpp"
-#include "unit/loader/temp_dir.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/loader/fixture_path.hpp"
 
 using namespace sandforge;
 using test::fixture;

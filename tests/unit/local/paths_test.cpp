@@ -5,27 +5,15 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "support/temp_dir.hpp"
+
 using namespace sandforge::local;
+using sandforge::test::TempDir;
 namespace fs = std::filesystem;
-
-namespace {
-
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "sandforge-paths-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Scratch() { fs::remove_all(path); }
-  std::string path;
-};
-
-}  // namespace
 
 TEST_CASE("safe session ids are folder names as they are") {
   for (const std::string id : {"a", "A-1", "x_y.z", "_x", "0", "CON", "3f2b9c1e-aaaa-bbbb"})
@@ -76,9 +64,9 @@ TEST_CASE("~ stands for the home folder") {
 }
 
 TEST_CASE("the first to make a folder is told so") {
-  const Scratch scratch;
+  const TempDir scratch;
   Descriptor root;
-  REQUIRE_FALSE(open_root(scratch.path + "/deep/er", root));
+  REQUIRE_FALSE(open_root(scratch.str() + "/deep/er", root));
   OpenedFolder first, second;
   REQUIRE_FALSE(open_child(root.get(), "s", "s", true, first));
   REQUIRE_FALSE(open_child(root.get(), "s", "s", true, second));
@@ -90,11 +78,11 @@ TEST_CASE("the first to make a folder is told so") {
 }
 
 TEST_CASE("a symlink or a file in place of a folder is refused") {
-  const Scratch scratch;
+  const TempDir scratch;
   Descriptor root;
-  REQUIRE_FALSE(open_root(scratch.path, root));
-  REQUIRE(::symlink("/etc", (scratch.path + "/link").c_str()) == 0);
-  std::ofstream(scratch.path + "/file") << "x";
+  REQUIRE_FALSE(open_root(scratch.str(), root));
+  REQUIRE(::symlink("/etc", (scratch.str() + "/link").c_str()) == 0);
+  std::ofstream(scratch.str() + "/file") << "x";
   OpenedFolder out;
   const auto link = open_child(root.get(), "link", "link", true, out);
   REQUIRE(link);
@@ -115,15 +103,15 @@ TEST_CASE("a relative root is refused") {
 }
 
 TEST_CASE("removing a guest's folder takes its files and nothing outside") {
-  const Scratch scratch;
+  const TempDir scratch;
   Descriptor root;
-  REQUIRE_FALSE(open_root(scratch.path, root));
-  fs::create_directory(scratch.path + "/g");
-  std::ofstream(scratch.path + "/g/guest") << "x";
-  std::ofstream(scratch.path + "/precious") << "x";
-  REQUIRE(::symlink("../precious", (scratch.path + "/g/link").c_str()) == 0);
+  REQUIRE_FALSE(open_root(scratch.str(), root));
+  fs::create_directory(scratch.str() + "/g");
+  std::ofstream(scratch.str() + "/g/guest") << "x";
+  std::ofstream(scratch.str() + "/precious") << "x";
+  REQUIRE(::symlink("../precious", (scratch.str() + "/g/link").c_str()) == 0);
   CHECK_FALSE(remove_guest_folder(root.get(), "g"));
-  CHECK_FALSE(fs::exists(scratch.path + "/g"));
-  CHECK(fs::exists(scratch.path + "/precious"));
+  CHECK_FALSE(fs::exists(scratch.str() + "/g"));
+  CHECK(fs::exists(scratch.str() + "/precious"));
   CHECK_FALSE(remove_guest_folder(root.get(), "g"));
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "abi/rehearsal/driver.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace sandforge::fake;
 
@@ -19,16 +20,6 @@ const sf_plugin* load(const char* path) {
   REQUIRE(entry != nullptr);
   return entry();
 }
-
-class Folder {
- public:
-  Folder() {
-    path = (std::filesystem::temp_directory_path() / "sandforge-XXXXXX").string();
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 void run_echo(Driver& driver, const std::string& cwd_wanted) {
   CommandLine line;
@@ -53,12 +44,12 @@ void run_echo(Driver& driver, const std::string& cwd_wanted) {
 }  // namespace
 
 TEST_CASE("the minimal provider in C++ runs commands in a folder of its session") {
-  const Folder root;
+  const sandforge::test::TempDir root;
   Host host;
   {
     Driver driver(host, load(EXAMPLE_CPP));
     Failure failure;
-    REQUIRE(driver.open("minimal-cpp", R"({"root":")" + root.path + "\"}", failure) == SF_OK);
+    REQUIRE(driver.open("minimal-cpp", R"({"root":")" + root.str() + "\"}", failure) == SF_OK);
     const auto description = driver.describe();
     CHECK(description.schema.find(R"("additionalProperties":false)") != std::string::npos);
     Context context;
@@ -68,11 +59,11 @@ TEST_CASE("the minimal provider in C++ runs commands in a folder of its session"
     REQUIRE_FALSE(started.failure);
     CHECK(started.outcome == SF_OUTCOME_CREATED);
     CHECK(std::filesystem::is_directory(started.working_directory));
-    CHECK(std::filesystem::path(started.working_directory).parent_path() == root.path);
+    CHECK(std::filesystem::path(started.working_directory).parent_path() == root.str());
     run_echo(driver, std::filesystem::canonical(started.working_directory).string());
     CHECK(driver.start().outcome == SF_OUTCOME_CONNECTED);
     CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
-    CHECK(std::filesystem::is_empty(root.path));
+    CHECK(std::filesystem::is_empty(root.str()));
     CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
     driver.release();
     host.join();

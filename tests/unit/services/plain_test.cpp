@@ -13,8 +13,8 @@
 #include "sandforge/ext/host_paths.h"
 #include "sandforge/ext/host_process.h"
 #include "sandforge/ext/host_state.h"
+#include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
-#include "unit/services/temp_dir.hpp"
 
 using namespace sandforge;
 using namespace sandforge::test;
@@ -142,4 +142,10 @@ TEST_CASE("paths service: private folders, made when they are asked for") {
   std::filesystem::permissions(dir / "data" / "fake", std::filesystem::perms(0755));
   CHECK(get(SF_PATH_DATA) == "(none)");
   CHECK(bench.log().find("is open to other users") != std::string::npos);
+
+  auto others = std::make_shared<HostServices>(*services);
+  others->folders.data = dir.write("file", "") / "data";
+  bench.plugin->host.attach(others);
+  CHECK(get(SF_PATH_DATA) == "(none)");
+  CHECK(bench.log().find("has no parent folder: Not a directory") != std::string::npos);
 }

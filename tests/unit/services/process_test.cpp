@@ -13,8 +13,8 @@
 
 #include "sandforge/ext/host_executor.h"
 #include "sandforge/ext/host_process.h"
+#include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
-#include "unit/services/temp_dir.hpp"
 
 using namespace sandforge;
 using namespace sandforge::test;

@@ -3,13 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/temp_dir.hpp"
 #include "unit/session/real_program.hpp"
-#include "unit/session/temp_dir.hpp"
 
 class GitOrigin {
  public:
   explicit GitOrigin(const std::string& name) : path_(dir_ / name) {
-    sh("mkdir -p '" + path_ + "' '" + dir_ / "scratch'");
+    sh("mkdir -p '" + path_ + "'");
     git("init -q -b main");
     commit("one", "README", "first\n");
   }
@@ -45,6 +45,6 @@ class GitOrigin {
     return ran.out;
   }
 
-  TempDir dir_;
+  sandforge::test::TempDir dir_;
   std::string path_;
 };

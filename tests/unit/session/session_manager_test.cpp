@@ -8,11 +8,12 @@
 #include <sstream>
 
 #include "session/claim_owner.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/sandbox/fixture.hpp"
-#include "unit/session/temp_dir.hpp"
 
 using namespace sandforge;
 using std::chrono::milliseconds;
+using test::TempDir;
 
 namespace {
 
@@ -524,6 +525,76 @@ TEST_CASE("The host's own hook runs after set-up, and its failure fails the star
   CHECK(calls == 2);
 }
 
+TEST_CASE("A hook of the host that throws or forgets its handler fails the start, nothing else") {
+  const bool set_up = GENERATE(false, true);
+  Site site;
+  site.world->set_program(setup_program);
+  const auto host = site.host();
+  auto wanted = set_up ? with_setup("s1", "do it") : spec("s1");
+  int calls = 0;
+  wanted.on_start = [&](const std::shared_ptr<Sandbox>&, const StartedInfo&, Handler<void> done) {
+    if (++calls == 1) throw std::runtime_error("not today");
+    if (calls == 2) return;
+    std::move(done)(Result<void>());
+  };
+  host.manager->open(wanted, OpenMode::create);
+  const auto start = [&] { host.manager->start(SessionId("s1")); };
+  CHECK(error_of(start).message.find("not today") != std::string::npos);
+  CHECK_FALSE(site.record("s1").claim);
+  CHECK(error_of(start).message.find("without an answer") != std::string::npos);
+  CHECK_FALSE(site.record("s1").claim);
+  start();
+  CHECK(calls == 3);
+}
+
+TEST_CASE("An access function that throws or forgets its handler fails the start, nothing else") {
+  Site site;
+  site.world->set_program(setup_program);
+  const auto host = site.host();
+  auto wanted = with_setup("s1", "do it");
+  RepositoryPlan repository;
+  repository.url = "https://example.com/a/b.git";
+  wanted.plan.repositories.push_back(repository);
+  int calls = 0;
+  wanted.access = [&](std::size_t, Handler<RepositoryAccess> done) {
+    if (++calls == 1) throw std::runtime_error("no token today");
+    if (calls == 2) return;
+    std::move(done)(Error(Status::unauthenticated, "no more tokens"));
+  };
+  host.manager->open(wanted, OpenMode::create);
+  for (const auto* why : {"no token today", "without an answer", "no more tokens"}) {
+    const auto error = error_of([&] { host.manager->start(SessionId("s1")); });
+    CHECK(error.message.find(why) != std::string::npos);
+    CHECK_FALSE(site.record("s1").claim);
+  }
+}
+
+TEST_CASE("A function that opens no provider blocks nobody") {
+  Site site;
+  int calls = 0;
+  const auto store = open_store(site.dir);
+  const auto manager = SessionManager::create(
+      site.runtime, store,
+      [&](const SessionRecord& record, Handler<OpenedProvider> done) {
+        if (++calls == 1) throw std::runtime_error("not today");
+        if (calls == 2) return;
+        OpenedProvider provider;
+        provider.backend = site.world->provider(record.provider);
+        if (calls == 3)
+          provider.effective = [](const json::Object&) -> Result<json::Object> {
+            throw std::runtime_error("no settings today");
+          };
+        std::move(done)(provider);
+      },
+      {});
+  for (const auto* why : {"not today", "without an answer", "no settings today"}) {
+    const auto error = error_of([&] { manager->open(spec("s1"), OpenMode::create); });
+    CHECK(error.message.find(why) != std::string::npos);
+    CHECK_FALSE(site.known("s1"));
+  }
+  CHECK(manager->open(spec("s1"), OpenMode::create) != nullptr);
+}
+
 TEST_CASE("Passwords in clone URLs are kept out of the record") {
   Site site;
   const auto host = site.host();
@@ -581,5 +652,12 @@ TEST_CASE("Names of variables are checked before anything is stored") {
     CHECK(error_of([&] { host.manager->open(wanted, OpenMode::create); }).reason ==
           "session.bad_env");
   }
+  auto wanted = spec("s1");
+  SessionVariable variable;
+  variable.name = "A";
+  variable.value = std::string("x\0y", 3);
+  wanted.env = {variable};
+  const auto error = error_of([&] { host.manager->open(wanted, OpenMode::create); });
+  CHECK(error.message == "the value of A holds a NUL byte");
   CHECK_FALSE(site.known("s1"));
 }

@@ -13,10 +13,11 @@
 #include <sstream>
 #include <thread>
 
-#include "unit/session/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace sandforge;
 using std::chrono::milliseconds;
+using test::TempDir;
 
 namespace {
 
@@ -71,7 +72,7 @@ mode_t mode_of(const std::string& path) {
 
 TEST_CASE("A record is read back as it was stored, also by another process's connection") {
   TempDir dir;
-  const auto path = dir / "a/b/sessions.db";
+  const std::string path = dir / "a/b/sessions.db";
   const auto inserted = open(path)->insert(sample("s1")).value();
   CHECK(inserted.revision == 1);
 
@@ -257,7 +258,7 @@ TEST_CASE("Of many hosts that claim one session at once exactly one gets it") {
 
 TEST_CASE("A database of a newer version is refused and left alone") {
   TempDir dir;
-  const auto path = dir / "s.db";
+  const std::string path = dir / "s.db";
   open(path)->insert(sample("s1")).value();
   sql(path, "PRAGMA user_version = 99");
   SqliteStoreOptions options;
@@ -306,7 +307,7 @@ TEST_CASE("A database file that others could read is closed to them") {
 
 TEST_CASE("A locked database says so, and works when the lock is gone") {
   TempDir dir;
-  const auto path = dir / "s.db";
+  const std::string path = dir / "s.db";
   SqliteStoreOptions options;
   options.path = path;
   options.busy_timeout = milliseconds(30);
@@ -354,7 +355,7 @@ int fill_until_full(const std::string& path) {
 
 TEST_CASE("A full disk says so and loses no session") {
   TempDir dir;
-  const auto path = dir / "s.db";
+  const std::string path = dir / "s.db";
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) ::_exit(fill_until_full(path));

@@ -11,6 +11,7 @@
 
 using namespace sandforge;
 using fake::read_file;
+using test::TempDir;
 
 namespace {
 
@@ -177,7 +178,7 @@ TEST_CASE("An empty repository is set up") {
       fake::run_here({"git", "init", "-q", "-b", "main", "empty"}, {}, dir.str(), dir.str()).code ==
       0);
   RepositoryPlan repository;
-  repository.url = "file://" + dir / "empty";
+  repository.url = "file://" + (dir / "empty").native();
   repository.setup_commands = {"touch here"};
   bench.plan.repositories = {repository};
   CHECK(bench.setup().heads == std::vector<std::string>{""});

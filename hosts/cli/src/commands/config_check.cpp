@@ -32,12 +32,22 @@ bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) 
   });
 }
 
-void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider, Checked& out) {
-  const auto info = app.registry(config).find(provider.name);
-  if (!info) {
-    out.unchecked.push_back("the provider '" + provider.name + "' is not installed");
-    return;
+std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
+                                          const std::string& name,
+                                          std::vector<std::string>& unchecked) {
+  try {
+    auto info = app.registry(config).find(name);
+    if (!info) unchecked.push_back("the provider '" + name + "' is not installed");
+    return info;
+  } catch (const Exception& failure) {
+    unchecked.push_back("the provider '" + name + "' was not looked for: " + failure.what());
+    return std::nullopt;
   }
+}
+
+void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider, Checked& out) {
+  const auto info = find_provider(app, config, provider.name, out.unchecked);
+  if (!info) return;
   const auto options = compile_schema(info->options_schema, SchemaProfile::options);
   if (!options) {
     out.unchecked.push_back("the options schema of '" + provider.name + "' is not valid");

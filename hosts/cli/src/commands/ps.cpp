@@ -1,16 +1,9 @@
-#include <chrono>
-
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
+#include "sandforge/clock.hpp"
 
 namespace sandforge::cli {
 namespace {
-
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::vector<SessionRecord> all_sessions(SessionStore& store) {
   std::vector<SessionRecord> all;
@@ -34,7 +27,7 @@ int list_sessions(App& app) {
     return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
   std::vector<std::vector<std::string>> rows;
-  const auto now = unix_ns();
+  const auto now = system_clock()->now_ns();
   for (const auto& record : sessions)
     rows.push_back({record.id.str(), record.provider, std::string(to_string(record.status)),
                     std::string(to_string(record.setup)), age(record.created_at_ns, now),

@@ -56,19 +56,10 @@ class FactoryBase : public detail::Object {
 namespace detail {
 
 template <class Interface>
-class ProviderPart {
+class ProviderPart : public PartRef<Interface> {
  public:
   ProviderPart(sf_provider* self, Part which)
-      : keep_(FactoryBase::of(self)), part_(static_cast<Interface*>(keep_->part(which))) {}
-  const Lane& lane() const noexcept { return keep_->lane_; }
-  Interface* operator->() const {
-    if (part_ == nullptr) throw Error(Code::unsupported, "this provider lacks the capability");
-    return part_;
-  }
-
- private:
-  Ref<Object> keep_;
-  Interface* part_;
+      : PartRef<Interface>(FactoryBase::of(self), which, "this provider lacks the capability") {}
 };
 
 }  // namespace detail

@@ -83,6 +83,24 @@ class Ref {
   T* object_ = nullptr;
 };
 
+// The author's interface of a part, with the object that has it kept as long as the call runs.
+template <class Interface>
+class PartRef {
+ public:
+  PartRef(Object& owner, Part which, const char* absent)
+      : keep_(owner), part_(static_cast<Interface*>(owner.part(which))), absent_(absent) {}
+  const Lane& lane() const noexcept { return keep_->lane_; }
+  Interface* operator->() const {
+    if (part_ == nullptr) throw Error(Code::unsupported, absent_);
+    return part_;
+  }
+
+ private:
+  Ref<Object> keep_;
+  Interface* part_;
+  const char* absent_;  // what is said when the part is not there
+};
+
 inline std::string string_array(const std::vector<std::string>& texts) {
   if (texts.empty()) return {};
   json::Array list;

@@ -35,21 +35,11 @@ class SandboxBase : public detail::Object {
 
 namespace detail {
 
-// The author's interface of a part, with the sandbox kept as long as the call runs.
 template <class Interface>
-class PartOf {
+class SandboxPart : public PartRef<Interface> {
  public:
-  PartOf(sf_sandbox* self, Part which)
-      : keep_(SandboxBase::of(self)), part_(static_cast<Interface*>(keep_->part(which))) {}
-  const Lane& lane() const noexcept { return keep_->lane_; }
-  Interface* operator->() const {
-    if (part_ == nullptr) throw Error(Code::unsupported, "this sandbox lacks the capability");
-    return part_;
-  }
-
- private:
-  Ref<Object> keep_;
-  Interface* part_;
+  SandboxPart(sf_sandbox* self, Part which)
+      : PartRef<Interface>(SandboxBase::of(self), which, "this sandbox lacks the capability") {}
 };
 
 }  // namespace detail

@@ -16,7 +16,7 @@ inline void tell_files(const sf_file_list_completion& done, const sf_error* e,
 
 template <class Style>
 struct FilesTable {
-  using Its = PartOf<BasicFiles<Style>>;
+  using Its = SandboxPart<BasicFiles<Style>>;
 
   static sf_status stat(sf_sandbox* self, sf_bytes path, sf_file_list_completion done, sf_op** op,
                         const sf_error_sink* err) noexcept {

@@ -6,7 +6,7 @@ namespace sandforge::plugin::detail {
 
 template <class Style>
 const sf_processes_ext& processes_table() {
-  using Its = PartOf<BasicProcesses<Style>>;
+  using Its = SandboxPart<BasicProcesses<Style>>;
   static const sf_processes_ext table = {
       sizeof(sf_processes_ext),
       [](sf_sandbox* self, sf_process_list_completion done, sf_op** op,
@@ -66,7 +66,7 @@ const sf_processes_ext& processes_table() {
 
 template <class Style>
 sf_lifetime_ext make_lifetime_table(bool can_pause) {
-  using Its = PartOf<BasicLifetime<Style>>;
+  using Its = SandboxPart<BasicLifetime<Style>>;
   using Time = typename BasicLifetime<Style>::Time;
   sf_lifetime_ext table = {
       sizeof(sf_lifetime_ext),
@@ -142,7 +142,7 @@ inline void tell_checkpoints(const sf_checkpoint_completion& done, const sf_erro
 
 template <class Style>
 const sf_snapshot_ext& snapshot_table() {
-  using Its = PartOf<BasicSnapshots<Style>>;
+  using Its = SandboxPart<BasicSnapshots<Style>>;
   static const sf_snapshot_ext table = {
       sizeof(sf_snapshot_ext),
       [](sf_sandbox* self, sf_str name, sf_checkpoint_completion done, sf_op** op,
@@ -193,7 +193,7 @@ const sf_snapshot_ext& snapshot_table() {
 
 template <class Style>
 sf_ports_ext make_ports_table(bool can_dial) {
-  using Its = PartOf<BasicPorts<Style>>;
+  using Its = SandboxPart<BasicPorts<Style>>;
   sf_ports_ext table = {
       sizeof(sf_ports_ext),
       [](sf_sandbox* self, std::uint32_t port, sf_text_completion done, sf_op** op,
@@ -234,7 +234,7 @@ const sf_metrics_ext& metrics_table() {
       sizeof(sf_metrics_ext), [](sf_sandbox* self, sf_metrics_completion done, sf_op** op,
                                  const sf_error_sink* err) noexcept {
         return fence(err, [&] {
-          const PartOf<BasicMetrics<Style>> part(self, Part::metrics);
+          const SandboxPart<BasicMetrics<Style>> part(self, Part::metrics);
           operate<Style, Metrics>(
               part.lane(), op, [part](StopToken stop) { return part->read(stop); },
               [done](const sf_error* e, Metrics* m) {

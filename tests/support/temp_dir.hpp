@@ -7,32 +7,35 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace sandforge::test {
 
+// Made below $TMPDIR, else /tmp; its path has no symbolic link in it.
 class TempDir {
  public:
   TempDir() {
     const char* base = std::getenv("TMPDIR");
-    std::string name = std::string(base != nullptr ? base : "/tmp") + "/sandforge-services-XXXXXX";
+    std::string name = std::string(base != nullptr ? base : "/tmp") + "/sandforge-test-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = std::filesystem::canonical(name);
   }
   ~TempDir() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
+    std::error_code ignored;  // a test that has failed already must not fail again here
+    std::filesystem::remove_all(path_, ignored);
   }
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  const std::string& str() const { return path_.native(); }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
   std::filesystem::path write(const std::string& name, const std::string& content) const {
     std::ofstream(path_ / name, std::ios::binary) << content;
     return path_ / name;
   }
-  // A copy of a fixture, so that a test can change it.
+  // A copy of a file, so that a test can change it.
   std::filesystem::path copy(const std::filesystem::path& from, const std::string& name) const {
     std::filesystem::copy_file(from, path_ / name);
     return path_ / name;

@@ -1,0 +1,13 @@
+// Where the plugins of fixtures/ lie.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace sandforge::test {
+
+inline std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(SANDFORGE_FIXTURES) / name / (name + ".so");
+}
+
+}  // namespace sandforge::test
