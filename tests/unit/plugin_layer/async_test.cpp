@@ -51,6 +51,12 @@ Async<void> refused(const Lane& lane) {
           }};
 }
 
+Async<void> throws(const Lane& lane) {
+  return {lane, [](auto*, sf_op**, const sf_error_sink*) -> sf_status {
+            throw Error(Code::unsupported, "no such service");
+          }};
+}
+
 }  // namespace
 
 TEST_CASE("an operation begins with get, and never when it is dropped before") {
@@ -72,6 +78,7 @@ TEST_CASE("a result that is there at once, an error, a refusal") {
   CHECK(ends_at_once(ground.lane, 7).get() == 7);
   CHECK(thrown_by([&] { ends_at_once(ground.lane, -1).get(); }) == "1 negative");
   CHECK(thrown_by([&] { refused(ground.lane).get(); }) == "7 not you");
+  CHECK(thrown_by([&] { throws(ground.lane).get(); }) == "12 no such service");
   CHECK(ends_at_once(ground.lane, 7).lane().get() == ground.lane.get());
 }
 

@@ -17,6 +17,7 @@ TEST_CASE("a context of nothing has nothing, and its calls are typed errors") {
   CHECK(none.repo_count() == 0);
   CHECK_FALSE(none.working_directory());
   CHECK_FALSE(none.idle_timeout());
+  CHECK(thrown_by([&] { none.repository_access().get(); }) == "2 the call has no session");
   Ground ground;
   const Context empty(nullptr, ground.lane);
   CHECK(empty.get() == nullptr);

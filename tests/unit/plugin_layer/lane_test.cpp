@@ -43,10 +43,11 @@ TEST_CASE("copies of a lane are one lane, and the last one gives it back") {
   CHECK(fake::Lane::live == before);
 }
 
-TEST_CASE("an empty lane is none") {
+TEST_CASE("an empty lane is none, and is current nowhere") {
   const Lane none;
   CHECK_FALSE(none);
   CHECK(none.get() == nullptr);
+  CHECK_FALSE(none.is_current());
   CHECK_FALSE(Lane(nullptr));
 }
 
