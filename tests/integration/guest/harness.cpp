@@ -75,15 +75,19 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 bool runs(const std::string& command_line) {
+  return find_process(command_line) != 0;
+}
+
+pid_t find_process(const std::string& command_line) {
   DIR* dir = ::opendir("/proc");
-  bool found = false;
+  pid_t found = 0;
   while (const dirent* entry = ::readdir(dir)) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
     std::string line = contents(std::string("/proc/") + entry->d_name + "/cmdline");
     for (char& c : line)
       if (c == '\0') c = ' ';
     if (!line.empty() && line.back() == ' ') line.pop_back();
-    if (line == command_line) found = true;
+    if (line == command_line) found = std::atoi(entry->d_name);
   }
   ::closedir(dir);
   return found;

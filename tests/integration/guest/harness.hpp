@@ -44,6 +44,8 @@ std::vector<std::string> lines_of(const std::string& text);
 
 // Whether a living process has this command line, its arguments joined by spaces.
 bool runs(const std::string& command_line);
+// The number of one such process; 0: none.
+pid_t find_process(const std::string& command_line);
 
 // A sleep that is long, and whose command line no other test uses.
 std::string long_sleep();

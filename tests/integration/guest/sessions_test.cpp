@@ -394,7 +394,7 @@ TEST_CASE("a guest asks a silent host for a sign of life") {
 TEST_CASE("a lost guest is told to every open channel") {
   Guest guest;
   Host& host = guest.host();
-  const auto id = host.spawn(shell("echo on; " + long_sleep()));
+  const auto id = host.spawn(shell("echo on; exec " + long_sleep()));
   REQUIRE(host.until([&] { return host.of(id).out == "on\n"; }));
   ::kill(guest.pid(), SIGKILL);
   const Seen& s = host.wait(id);

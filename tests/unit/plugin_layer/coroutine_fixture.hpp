@@ -3,6 +3,8 @@
 
 #include <sandforge/plugin/coroutine.hpp>
 
+#include <catch2/catch.hpp>
+
 #include "abi/rehearsal/fake_host.hpp"
 
 namespace sandforge::test {
@@ -15,6 +17,38 @@ class Counted {
   Counted(const Counted&) { ++live; }
   Counted& operator=(const Counted&) = default;
   ~Counted() { --live; }
+};
+
+inline void nothing_is_left() {
+  CHECK(Counted::live == 0);
+  CHECK(fake::Op::live == 0);
+  CHECK(fake::Process::live == 0);
+  CHECK(fake::Lane::live == 0);
+}
+
+// A command for the host's process service.
+inline plugin::Command shell(const std::string& text, bool with_input = false) {
+  plugin::Command command;
+  command.shell = text;
+  command.env.emplace_back("PATH", "/usr/bin:/bin");
+  command.cwd = "/";
+  command.pipe_stdin = with_input;
+  return command;
+}
+
+// Where a coroutine went on, and whether that was its lane.
+class Trail {
+ public:
+  explicit Trail(plugin::Lane lane) : lane_(std::move(lane)) {}
+  void at(const std::string& place) { places_ += (places_.empty() ? "" : " ") + mark(place); }
+  const std::string& places() const { return places_; }
+
+ private:
+  std::string mark(const std::string& place) const {
+    return lane_.is_current() ? place : "!" + place;
+  }
+  const plugin::Lane lane_;
+  std::string places_;
 };
 
 class Bench {

@@ -83,6 +83,7 @@ template <class T>
 class Async {
  public:
   // Begins it: calls the service so that its completion ends in the Pending, and writes the handle.
+  // A status other than SF_OK, or an exception, means that it has not begun and never will.
   using Begin = std::function<sf_status(detail::Pending<T>*, sf_op**, const sf_error_sink*)>;
 
   Async(Lane lane, Begin begin) : lane_(std::move(lane)), begin_(std::move(begin)) {}
@@ -99,7 +100,13 @@ class Async {
     waiter->self = waiter;
     sf_op* op = nullptr;
     detail::ErrorCatcher errors;
-    const sf_status status = begin_(waiter.get(), &op, errors.sink());
+    sf_status status = SF_INTERNAL;
+    try {
+      status = begin_(waiter.get(), &op, errors.sink());
+    } catch (...) {
+      waiter->self.reset();
+      throw;
+    }
     if (status != SF_OK) waiter->self.reset();
     errors.check(status);
     {

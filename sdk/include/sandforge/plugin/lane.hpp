@@ -112,7 +112,10 @@ class Lane {
 
   explicit operator bool() const noexcept { return lane_ != nullptr; }
   sf_lane* get() const noexcept { return lane_; }
-  bool is_current() const noexcept { return lane_->vtbl->is_current(lane_) == 1; }
+  // Whether this thread runs a task of the lane; an empty one is current nowhere.
+  bool is_current() const noexcept {
+    return lane_ != nullptr && lane_->vtbl->is_current(lane_) == 1;
+  }
 
   // Runs fn() on the lane, later. What it throws goes to the log.
   template <class Fn>

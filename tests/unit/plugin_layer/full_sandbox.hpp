@@ -1,25 +1,14 @@
-// A provider and a sandbox with every capability, in either style of the layer. Each function
-// answers at once and notes how it was called.
+// A sandbox with every capability, in either style of the layer. Each function answers at once and
+// notes how it was called.
 #pragma once
 
 #include <sandforge/plugin/coroutine.hpp>
-#include <sandforge/plugin/export.hpp>
+
+#include "full_plugin.hpp"
 
 namespace sandforge::test {
 
 using namespace sandforge::plugin;
-
-// What was called, with its arguments. Calls never overlap in these tests.
-inline std::string& calls() {
-  static std::string text;
-  return text;
-}
-inline void called(const std::string& what) {
-  calls() += (calls().empty() ? "" : "; ") + what;
-}
-inline std::string take_calls() {
-  return std::exchange(calls(), {});
-}
 
 inline Task<void> take_all(Io io, std::string* into) {
   for (;;) {
@@ -28,13 +17,21 @@ inline Task<void> take_all(Io io, std::string* into) {
     *into += piece->data;
   }
 }
+// Takes all of the input and notes how much that was.
+inline Task<void> note_all(Io io) {
+  std::string all;
+  co_await take_all(io, &all);
+  called("took " + std::to_string(all.size()));
+}
 template <class Style>
-typename Style::template Result<void> receive(Io& io, std::string* into) {
+typename Style::template Result<void> receive(Io& io) {
   if constexpr (std::is_same_v<Style, Coroutine>) {
-    return take_all(io, into);
+    return note_all(io);
   } else {
+    std::size_t all = 0;
     while (const std::optional<Piece> piece = io.read())
-      *into += piece->data;
+      all += piece->data.size();
+    called("took " + std::to_string(all));
   }
 }
 template <class Style>
@@ -89,7 +86,7 @@ class SomeFiles : public BasicFiles<Style> {
  public:
   template <class T>
   using Result = typename Style::template Result<T>;
-  std::string stored;
+  explicit SomeFiles(bool lean) : lean_(lean) {}
 
   Result<FileInfo> stat(std::string path, StopToken) override {
     if (path != "/link") throw Error(Code::not_found, "no such file").detail("path", path);
@@ -117,7 +114,7 @@ class SomeFiles : public BasicFiles<Style> {
   }
   Result<void> write(std::string path, std::uint32_t mode, bool parents, Io& io) override {
     called("write " + path + " " + std::to_string(mode) + (parents ? " parents" : ""));
-    return receive<Style>(io, &stored);
+    return receive<Style>(io);
   }
   Result<void> make_directory(std::string path, std::uint32_t mode, bool parents,
                               StopToken) override {
@@ -132,20 +129,23 @@ class SomeFiles : public BasicFiles<Style> {
     called("remove " + path + (tree ? " tree" : ""));
     return Style::ready();
   }
-  bool can_watch() const override { return true; }
+  bool can_watch() const override { return !lean_; }
   Result<void> watch(std::string path, bool recursive, Io& io) override {
     called("watch " + path + (recursive ? " recursive" : ""));
     return give<Style>(io, "{}", SF_DATA_TEXT | SF_DATA_END);
   }
-  bool can_archive() const override { return true; }
+  bool can_archive() const override { return !lean_; }
   Result<void> archive_read(std::string path, Io& io) override {
     called("pack " + path);
     return give<Style>(io, "tar", 0);
   }
   Result<void> archive_write(std::string path, Io& io) override {
     called("unpack " + path);
-    return receive<Style>(io, &stored);
+    return receive<Style>(io);
   }
+
+ private:
+  const bool lean_;
 };
 
 template <class Style>
@@ -153,16 +153,20 @@ class SomePorts : public BasicPorts<Style> {
  public:
   template <class T>
   using Result = typename Style::template Result<T>;
+  explicit SomePorts(bool lean) : lean_(lean) {}
   Result<std::optional<std::string>> url(std::uint32_t port, StopToken) override {
     std::optional<std::string> answer;
     if (port == 80) answer = "http://box:80";
     return Style::ready(std::move(answer));
   }
-  bool can_dial() const override { return true; }
+  bool can_dial() const override { return !lean_; }
   Result<void> dial(std::uint32_t port, Io& io) override {
     called("dial " + std::to_string(port));
     return give<Style>(io, "hi", 0);
   }
+
+ private:
+  const bool lean_;
 };
 
 template <class Style>
@@ -193,6 +197,19 @@ class SomeLifetime : public BasicLifetime<Style> {
     called("keep_alive");
     return Style::ready();
   }
+  explicit SomeLifetime(bool lean) : lean_(lean) {}
+  bool can_pause() const override { return !lean_; }
+  Result<void> pause(StopToken) override {
+    called("pause");
+    return Style::ready();
+  }
+  Result<void> resume(StopToken) override {
+    called("resume");
+    return Style::ready();
+  }
+
+ private:
+  const bool lean_;
 };
 
 template <class Style>
@@ -226,6 +243,8 @@ class FullSandbox : public BasicSandbox<Style> {
  public:
   template <class T>
   using Result = typename Style::template Result<T>;
+  // lean: without the functions that are optional, and without a terminal.
+  explicit FullSandbox(bool lean) : lean_(lean), files_(lean), ports_(lean), lifetime_(lean) {}
   Result<Started> start(Starting&) override {
     return Style::ready(Started(Outcome::connected, std::nullopt));
   }
@@ -257,109 +276,16 @@ class FullSandbox : public BasicSandbox<Style> {
   BasicMetrics<Style>* metrics() override { return &metrics_; }
   BasicLifetime<Style>* lifetime() override { return &lifetime_; }
   BasicSnapshots<Style>* snapshots() override { return &snapshots_; }
-  bool pty() override { return true; }
+  bool pty() override { return !lean_; }
 
  private:
+  const bool lean_;
   SomeProcesses<Style> processes_;
   SomeFiles<Style> files_;
   SomePorts<Style> ports_;
   SomeMetrics<Style> metrics_;
   SomeLifetime<Style> lifetime_;
   SomeSnapshots<Style> snapshots_;
-};
-
-template <class Style>
-class SomeTemplates : public BasicTemplates<Style> {
- public:
-  typename Style::template Result<ResolvedTemplate> resolve(Context, Settings settings,
-                                                            StopToken) override {
-    ResolvedTemplate made;
-    made.document = "{}";
-    made.family = settings.string("family").value_or("none");
-    made.warnings = {"old"};
-    return Style::ready(std::move(made));
-  }
-};
-
-template <class Style>
-class SomeBuilds : public BasicBuilds<Style> {
- public:
-  template <class T>
-  using Result = typename Style::template Result<T>;
-  Result<Build> start(BuildRequest request, StopToken) override {
-    called("build " + request.ephemeral_env.at(0).name);
-    Build build("b1", BuildStatus::building);
-    build.retry_after = std::chrono::milliseconds(250);
-    return Style::ready(std::move(build));
-  }
-  Result<Build> get(BuildRequest request, StopToken) override {
-    if (request.build_id != "b1") throw Error(Code::not_found, "no such build");
-    return Style::ready(Build("b1", BuildStatus::ready));
-  }
-  bool can_list() const override { return true; }
-  Result<std::vector<Build>> list(BuildRequest, StopToken) override {
-    return Style::ready(std::vector<Build>(2));
-  }
-  bool can_log() const override { return true; }
-  Result<void> logs(BuildRequest request, std::uint64_t cursor, Io& io) override {
-    called("logs " + request.build_id + " " + std::to_string(cursor));
-    return give<Style>(io, "line", 0);
-  }
-};
-
-template <class Style>
-class SomeDirectory : public BasicDirectory<Style> {
- public:
-  template <class T>
-  using Result = typename Style::template Result<T>;
-  Result<DirectoryPage> find(Document labels, std::string page, std::uint32_t limit,
-                             StopToken) override {
-    called("find " + labels.string("a").value_or("-") + " " + page + " " + std::to_string(limit));
-    DirectoryPage found;
-    found.entries.resize(2);
-    found.entries[0].sandbox_id = "s1";
-    found.entries[1].session_id = "mine";
-    found.entries[1].labels.set("k", "v");
-    found.next = "more";
-    return Style::ready(std::move(found));
-  }
-  Result<void> remove(std::string id, StopToken) override {
-    called("remove " + id);
-    return Style::ready();
-  }
-};
-
-template <class Style>
-class SomeHealth : public BasicHealth<Style> {
- public:
-  typename Style::template Result<void> check(StopToken) override {
-    throw Error(Code::unauthenticated, "no key");
-  }
-};
-
-template <class Style>
-class FullFactory : public BasicFactorySandbox<Style> {
- public:
-  static constexpr const char* provider = "full";
-  SettingsSchema settings() const override {
-    SettingsSchema schema;
-    schema.integer("cpuCount").title("CPUs").bounds(1, 8).fallback(2);
-    return schema;
-  }
-  std::vector<std::string> features() const override { return {"spawn.signal"}; }
-  std::unique_ptr<SandboxBase> create(Context, Settings) override {
-    return std::make_unique<FullSandbox<Style>>();
-  }
-  BasicTemplates<Style>* templates() override { return &templates_; }
-  BasicBuilds<Style>* builds() override { return &builds_; }
-  BasicDirectory<Style>* directory() override { return &directory_; }
-  BasicHealth<Style>* health() override { return &health_; }
-
- private:
-  SomeTemplates<Style> templates_;
-  SomeBuilds<Style> builds_;
-  SomeDirectory<Style> directory_;
-  SomeHealth<Style> health_;
 };
 
 }  // namespace sandforge::test
