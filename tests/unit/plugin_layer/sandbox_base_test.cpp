@@ -63,10 +63,10 @@ TEST_CASE("a running call keeps its sandbox, and a part that is not there is a t
   auto* box = new Bare(log);
   sf_sandbox* face = box->attach(ground.lane, {});
   {
-    const detail::PartOf<int> part(face, Part::ports);
+    const detail::SandboxPart<int> part(face, Part::ports);
     CHECK(*part.operator->() == 80);
     CHECK(part.lane().get() == ground.lane.get());
-    const detail::PartOf<int> none(face, Part::files);
+    const detail::SandboxPart<int> none(face, Part::files);
     CHECK(thrown_by([&] { none.operator->(); }) == "12 this sandbox lacks the capability");
     box->drop();
     ground.host.loop.drain();
