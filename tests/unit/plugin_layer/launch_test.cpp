@@ -133,5 +133,6 @@ TEST_CASE("a stream is filled by a function and ends with it, also when it throw
   ground.host.absent = {SF_SERVICE_EXECUTOR};
   detail::services().fill(&ground.host);
   CHECK(run([](Io& io) { io.write("never"); }) ==
-        std::string("; the host does not offer ") + SF_SERVICE_EXECUTOR);
+        std::string("; the host does not offer ") + SF_SERVICE_EXECUTOR +
+            ", or the plugin's manifest does not name it");
 }
