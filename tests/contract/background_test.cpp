@@ -143,6 +143,29 @@ TEST_CASE_METHOD(LocalFixture, "A09 input arrives whole", "[cases.A09]") {
   CHECK(result.out == "first " + large);
 }
 
+TEST_CASE_METHOD(LocalFixture, "A09 input of many commands at once arrives whole", "[cases.A09]") {
+  const auto sandbox = started();
+  SpawnOptions options;
+  options.timeout = 60s;
+  const std::string input(1U << 20, 'x');
+  std::vector<std::shared_ptr<Process>> processes;
+  for (int i = 0; i < 24; ++i)
+    processes.push_back(sandbox->spawn(shell("wc -c"), options));
+  // For a while the guest takes nothing: more is to be written than waits on the way.
+  const auto pause =
+      sandbox->spawn(shell("kill -STOP $PPID; sleep 0.5; kill -CONT $PPID"), options);
+  for (const auto& process : processes)
+    process->async_write(input, [process](const Result<void>& written) {
+      if (written.ok()) process->async_close_stdin([](const Result<void>&) {});
+    });
+  for (const auto& process : processes) {
+    const auto result = process->wait();
+    CHECK(result.outcome == Outcome::exited);
+    CHECK(result.out == "1048576\n");
+  }
+  CHECK(pause->wait().success);
+}
+
 TEST_CASE_METHOD(LocalFixture, "A09 input that cannot be taken is a typed error", "[cases.A09]") {
   const auto sandbox = started();
   const auto closed = sandbox->spawn(shell("cat; sleep 20"));

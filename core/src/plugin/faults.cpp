@@ -8,7 +8,7 @@ std::string_view to_string(Fault fault) noexcept {
   constexpr std::array<std::string_view, kFaultKinds> names = {
       "late_callback", "wrong_ctx",    "inside_start",  "overlap",
       "over_credit",   "out_of_order", "missing_value", "bad_value",
-      "contradiction", "exception",    "off_lane",      "unlisted_service"};
+      "contradiction", "exception",    "off_lane",      "unlisted_variable"};
   return names[static_cast<std::size_t>(fault)];
 }
 

@@ -15,18 +15,18 @@
 namespace sandforge::plugin {
 
 enum class Fault : std::uint8_t {
-  late_callback,     // a callback after its last one, or with a ctx that was never given
-  wrong_ctx,         // a ctx that belongs to another kind of callback
-  inside_start,      // a callback from inside the call that started the operation
-  overlap,           // two callbacks of one object at once
-  over_credit,       // more bytes than were granted
-  out_of_order,      // an event twice, or before or after its time
-  missing_value,     // a null pointer or an absent member where there must be one
-  bad_value,         // a value that the header does not allow
-  contradiction,     // the answer and the callbacks do not agree
-  exception,         // an exception came out of a function of the plugin
-  off_lane,          // a [lane] function of the host was called elsewhere
-  unlisted_service,  // a service or variable that the manifest does not name
+  late_callback,      // a callback after its last one, or with a ctx that was never given
+  wrong_ctx,          // a ctx that belongs to another kind of callback
+  inside_start,       // a callback from inside the call that started the operation
+  overlap,            // two callbacks of one object at once
+  over_credit,        // more bytes than were granted
+  out_of_order,       // an event twice, or before or after its time
+  missing_value,      // a null pointer or an absent member where there must be one
+  bad_value,          // a value that the header does not allow
+  contradiction,      // the answer and the callbacks do not agree
+  exception,          // an exception came out of a function of the plugin
+  off_lane,           // a [lane] function of the host was called elsewhere
+  unlisted_variable,  // a variable was read that the manifest does not name
 };
 inline constexpr std::size_t kFaultKinds = 12;
 std::string_view to_string(Fault fault) noexcept;

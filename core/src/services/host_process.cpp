@@ -321,11 +321,14 @@ void HostProcess::pump_input() {
   {
     const std::lock_guard lock(input_mutex_);
     if (input_closed_) return;
-    if (!input_.empty()) {
-      const auto taken = helper_->client().write_stdin(*channel_, input_);
-      if (taken) input_.erase(0, *taken);
-      // Without credit of the process this is for nothing; it is asked again once per turn at most.
-      if (!input_.empty()) stalled = !std::exchange(stalled_, true);
+    while (!input_.empty()) {
+      guest::GuestClient& client = helper_->client();
+      const auto taken = client.write_stdin(*channel_, input_);
+      input_.erase(0, taken.value_or(0));
+      helper_->flush();
+      // Without credit of its own it hears of that; without room for what others say of nothing.
+      if (!input_.empty() && !client.output().empty()) stalled = !std::exchange(stalled_, true);
+      if (stalled || !client.output().empty() || client.stdin_room(*channel_) == 0) break;
     }
     if (input_.empty() && input_shut_) helper_->client().close_stdin(*channel_);
     room = wants_writable_ && input_.size() < kInputBuffer;

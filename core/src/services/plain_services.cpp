@@ -21,7 +21,7 @@ namespace {
 
 sf_status env_get(sf_host* self, sf_str name, const sf_text_sink* value) noexcept {
   const PluginHost& host = PluginHost::of(self);
-  if (!host.manifest_names(host.plugin().manifest.env, plugin::view(name))) return SF_FORBIDDEN;
+  if (!host.manifest_names_variable(plugin::view(name))) return SF_FORBIDDEN;
   const auto services = host.services();
   if (!services || !services->env) return SF_NOT_FOUND;
   try {

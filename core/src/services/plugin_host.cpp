@@ -103,10 +103,10 @@ std::shared_ptr<const HostServices> PluginHost::services() const {
   return services_;
 }
 
-bool PluginHost::manifest_names(const std::vector<std::string>& list,
-                                std::string_view name) const noexcept {
+bool PluginHost::manifest_names_variable(std::string_view name) const noexcept {
+  const auto& list = plugin_.manifest.env;
   if (std::find(list.begin(), list.end(), name) != list.end()) return true;
-  plugin_.faults.report(plugin::Fault::unlisted_service, name);
+  plugin_.faults.report(plugin::Fault::unlisted_variable, name);
   return false;
 }
 
@@ -116,7 +116,9 @@ const void* PluginHost::service(sf_host* self, sf_str id) noexcept {
   if (!services) return nullptr;
   for (const Service& service : kServices) {
     if (service.id != plugin::view(id)) continue;
-    if (!host.manifest_names(host.plugin().manifest.services, service.name)) return nullptr;
+    // To ask for a service is no mistake: every one of them may be absent.
+    const auto& named = host.plugin().manifest.services;
+    if (std::find(named.begin(), named.end(), service.name) == named.end()) return nullptr;
     return service.offered(*services) ? service.vtable() : nullptr;
   }
   return nullptr;

@@ -42,7 +42,7 @@ class PluginHost : public sf_host {
   // lost. Null when there is no runtime or no program for it.
   std::shared_ptr<GuestHelper> guest_helper();
   // Reports a use that the manifest does not allow.
-  bool manifest_names(const std::vector<std::string>& list, std::string_view name) const noexcept;
+  bool manifest_names_variable(std::string_view name) const noexcept;
 
   // SF_PATH_*: the path of a folder that exists, made when it is first asked for; lives for ever.
   // Null when the host gives none of that kind, or it could not be made, which is logged.

@@ -35,7 +35,10 @@ sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> re
   events.on_data = [](void* ctx, uint32_t, uint32_t, sf_bytes bytes) noexcept {
     static_cast<GuestLink*>(ctx)->data(view(bytes));
   };
-  events.on_writable = [](void* ctx) noexcept { static_cast<GuestLink*>(ctx)->flush(); };
+  events.on_writable = [](void* ctx) noexcept {
+    static_cast<GuestLink*>(ctx)->flush();
+    static_cast<GuestLink*>(ctx)->call_stalled();
+  };
   events.done = [](void* ctx, const sf_error* error, const sf_stream_end*) noexcept {
     static_cast<GuestLink*>(ctx)->ended(error);
   };
@@ -75,6 +78,12 @@ void GuestLink::flush() {
   }
 }
 
+void GuestLink::call_stalled() {
+  if (!client_.output().empty()) return;
+  for (const auto& weak : std::exchange(stalled_, {}))
+    if (const auto to = weak.lock()) to->on_stdin_credit();
+}
+
 void GuestLink::data(std::string_view bytes) {
   const auto keep = shared_from_this();
   busy_ = true;
@@ -85,6 +94,7 @@ void GuestLink::data(std::string_view bytes) {
   if (!ok) return close();
   if (stream_ != nullptr) stream_->vtbl->grant(stream_, bytes.size());
   flush();
+  call_stalled();
 }
 
 void GuestLink::ended(const sf_error* error) {
@@ -145,10 +155,6 @@ void GuestLink::on_started(guest::ChannelId channel, const guest::Started& start
 void GuestLink::on_output(guest::ChannelId channel, guest::StreamId stream, std::uint64_t,
                           std::string_view bytes) {
   if (const auto to = listener(channel)) to->on_output(stream, bytes);
-}
-void GuestLink::on_gap(guest::ChannelId channel, guest::StreamId, std::uint64_t,
-                       std::uint64_t bytes) {
-  if (const auto to = listener(channel)) to->on_gap(bytes);
 }
 void GuestLink::on_stdin_credit(guest::ChannelId channel) {
   if (const auto to = listener(channel)) to->on_stdin_credit();

@@ -22,7 +22,6 @@ class ChannelListener {
   virtual ~ChannelListener() = default;
   virtual void on_started(const guest::Started&) {}
   virtual void on_output(guest::StreamId, std::string_view) {}
-  virtual void on_gap(std::uint64_t) {}
   virtual void on_stdin_credit() {}
   virtual void on_stdin_closed() {}
   virtual void on_exited(const guest::Exit&) {}
@@ -66,6 +65,9 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void forget(guest::ProcessId process);
   // Hands to the socket what the client has to say, now or when the event is over.
   void flush();
+  // Its on_stdin_credit is called when the client may take more input: what others have to say can
+  // stand in the way, too.
+  void wait_for_room(std::weak_ptr<ChannelListener> who) { stalled_.push_back(std::move(who)); }
 
   // Inside an event of the client: what is said then goes out when the event is over.
   bool busy() const noexcept { return busy_; }
@@ -77,7 +79,6 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void on_hello(const guest::HelloReply&) override;
   void on_started(guest::ChannelId, const guest::Started&) override;
   void on_output(guest::ChannelId, guest::StreamId, std::uint64_t, std::string_view) override;
-  void on_gap(guest::ChannelId, guest::StreamId, std::uint64_t, std::uint64_t) override;
   void on_stdin_credit(guest::ChannelId) override;
   void on_stdin_closed(guest::ChannelId, int) override;
   void on_exited(guest::ChannelId, const guest::Exit&) override;
@@ -95,6 +96,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void ended(const sf_error* error);
   void tell_ready(const Failure* failure);
   void pass_on_forgotten();
+  void call_stalled();
 
   sf_host* host_;
   const sf_executor_service* executor_;
@@ -107,6 +109,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   std::unordered_map<guest::ChannelId, std::shared_ptr<ChannelListener>> listeners_;
   std::shared_ptr<GuestLink> self_;  // until the stream's done
   std::vector<std::function<void()>> after_;
+  std::vector<std::weak_ptr<ChannelListener>> stalled_;
   bool busy_ = false;
 };
 

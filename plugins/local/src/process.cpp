@@ -160,17 +160,20 @@ sf_status LocalProcess::no_input(const sf_error_sink* err) const {
 sf_status LocalProcess::write(std::string_view bytes, std::size_t* accepted,
                               const sf_error_sink* err) {
   if (ended_ || !input_open_) return no_input(err);
-  const auto taken = link_->client().write_stdin(channel_, bytes);
-  if (!taken) {
+  guest::GuestClient& client = link_->client();
+  std::size_t total = 0;
+  bool more = true;
+  while (more) {
+    const auto taken = client.write_stdin(channel_, bytes.substr(total));
     // Before the start nothing is known about its input: room comes with on_stdin_credit.
-    if (!id_) {
-      *accepted = 0;
-      return SF_OK;
-    }
-    return no_input(err);
+    if (!taken && id_ && total == 0) return no_input(err);
+    total += taken.value_or(0);
+    link_->flush();
+    more = total < bytes.size() && client.output().empty() && client.stdin_room(channel_) > 0;
   }
-  *accepted = *taken;
-  link_->flush();
+  *accepted = total;
+  // Without credit of its own it hears of that; without room for what others say of nothing.
+  if (total < bytes.size() && !client.output().empty()) link_->wait_for_room(weak_from_this());
   return SF_OK;
 }
 

@@ -62,7 +62,6 @@ class LocalProcess final : public ChannelListener,
 
   void on_started(const guest::Started&) override;
   void on_output(guest::StreamId, std::string_view) override;
-  void on_gap(std::uint64_t bytes) override { dropped_ += bytes; }
   void on_stdin_credit() override;
   void on_stdin_closed() override { input_open_ = false; }
   void on_exited(const guest::Exit&) override;

@@ -190,12 +190,17 @@ bool Pursuit::meet(pid_t pid) {
 }
 
 bool Pursuit::run(std::int64_t deadline_ms) {
-  for (;;) {
+  // A child has a higher number than its parent and is met later in the same walk, except where the
+  // numbers begin anew: it takes several walks in a row to know that nobody was missed.
+  constexpr int enough = 3;
+  int clean = 0;
+  while (clean < enough) {
     bool met = false;
     if (!proc_.each_pid([&](pid_t pid) { met |= meet(pid); })) return false;
-    if (!met) return true;
-    if (monotonic_ms() >= deadline_ms) return false;
+    clean = met ? 0 : clean + 1;
+    if (met && monotonic_ms() >= deadline_ms) return false;
   }
+  return true;
 }
 
 bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept {

@@ -67,7 +67,8 @@ services() {
 template <class Table>
 const Table& need(const Table* table, const char* id) {
   if (table != nullptr) return *table;
-  throw Error(Code::unsupported, std::string("the host does not offer ") + id);
+  throw Error(Code::unsupported, std::string("the host does not offer ") + id +
+                                     ", or the plugin's manifest does not name it");
 }
 
 // An exception with nobody to tell: it goes to the log.

@@ -1,7 +1,8 @@
 // A program that is hard to catch, and gives up by itself: for tests of how trees are ended.
 //
 //   runaway flee FILE HOPS   moves to a new process in a new session, over and over, HOPS times,
-//                            then writes FILE: nobody has caught it.
+//                            then writes FILE: nobody has caught it. Many hops fit into one look
+//                            through /proc, but not so many that the machine runs out of pids.
 //   runaway bomb FILE COUNT  starts processes that start processes, COUNT in all, each of which
 //                            then waits, then writes FILE.
 #include <fcntl.h>
@@ -24,6 +25,7 @@ int flee(const char* path, int hops) {
     const pid_t child = ::fork();
     if (child > 0) ::_exit(0);
     if (child == 0) ::setsid();
+    ::usleep(200);
   }
   write_marker(path);
   return 0;

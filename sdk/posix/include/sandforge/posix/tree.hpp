@@ -70,7 +70,7 @@ class Pursuit {
   void add_member(const Member& member, const ProcessStat* stat);
   void add_stranger(pid_t pid) { passed_.insert(pid); }
 
-  // Until a walk through all processes meets no newcomer; false when that does not happen in time.
+  // Until walks through all processes meet no newcomer; false when that does not happen in time.
   bool run(std::int64_t deadline_ms);
   const std::vector<Member>& stopped() const noexcept { return stopped_; }
 
