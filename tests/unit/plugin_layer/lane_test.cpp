@@ -72,9 +72,8 @@ TEST_CASE("a service that the host lacks, or whose table is too short, is a type
   Ground ground;
   ground.host.absent = {SF_SERVICE_EXECUTOR};
   detail::services().fill(&ground.host);
-  CHECK(thrown_by([] { Lane::create(); }) == std::string("12 the host does not offer ") +
-                                                 SF_SERVICE_EXECUTOR +
-                                                 ", or the plugin's manifest does not name it");
+  CHECK(thrown_by([] { Lane::create(); }) == "12 the host does not offer " SF_SERVICE_EXECUTOR
+                                             ", or the plugin's manifest does not name it");
 
   // A host whose every table ends before its first function.
   struct Short : sf_host {

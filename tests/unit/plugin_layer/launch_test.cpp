@@ -132,7 +132,6 @@ TEST_CASE("a stream is filled by a function and ends with it, also when it throw
         }) == "half; lost");
   ground.host.absent = {SF_SERVICE_EXECUTOR};
   detail::services().fill(&ground.host);
-  CHECK(run([](Io& io) { io.write("never"); }) ==
-        std::string("; the host does not offer ") + SF_SERVICE_EXECUTOR +
-            ", or the plugin's manifest does not name it");
+  CHECK(run([](Io& io) { io.write("never"); }) == "; the host does not offer " SF_SERVICE_EXECUTOR
+                                                  ", or the plugin's manifest does not name it");
 }

@@ -106,7 +106,7 @@ TEST_CASE("after a stop nothing begins but what is shielded") {
 namespace {
 
 // Obeys a stop of its own, while that of the caller is not requested.
-Task<void> obeys_another(const StopToken& other, std::string& how) {
+Task<void> obeys_another(StopToken other, std::string& how) {
   try {
     co_await with_stop(other, sleep_for(hours(1)));
   } catch (const Error& e) {
