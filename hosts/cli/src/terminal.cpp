@@ -44,7 +44,7 @@ std::string where_providers_come_from(const Error& error) {
     for (const auto& name : names->as_array())
       known += (known.empty() ? "" : ", ") + name.as_string();
   return "found: " + (known.empty() ? "none" : known) +
-         "; more plugins by --plugin-path, or by plugins.paths in the configuration";
+         "; more by --plugin-path, or by plugins.paths in the configuration: see plugins doctor";
 }
 
 }  // namespace
