@@ -65,7 +65,8 @@ def test_wrong_command_lines(t):
     no_url = "--repo: the clone URL is no https, http, ssh or file URL and no absolute path"
     wrong(t, no_url, "run", "--repo", "nowhere", "--", "true")
     os.mkdir(t.path("here"))
-    wrong(t, no_url + f", did you mean {t.dir}/here?", "run", "--repo", "here", "--", "true")
+    for text, meant in (("here", "/here"), ("here/", "/here"), (".", ""), ("here/..", "")):
+        wrong(t, no_url + f", did you mean {t.dir}{meant}?", "run", "--repo", text, "--", "true")
 
 
 def test_a_password_in_a_bad_url_is_not_shown(t):
