@@ -37,7 +37,13 @@ started=$SECONDS
 step() { printf '\n==> %s (%d s)\n' "$1" "$((SECONDS - started))"; }
 # Shows a command the way a person would type it, then runs it.
 show() {
-  printf '\n$ %s\n' "$*" >&2
+  local word
+  printf '\n$' >&2
+  for word in "$@"; do
+    [[ $word =~ ^[A-Za-z0-9_./:=@,-]+$ ]] || word=${word@Q}
+    printf ' %s' "$word" >&2
+  done
+  printf '\n' >&2
   "$@"
 }
 

@@ -28,6 +28,11 @@ target_compile_options(sandforge_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   -fvisibility=hidden $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # At -O3 it warns about std::string's operator+, wrongly: https://gcc.gnu.org/PR105651
+  target_compile_options(sandforge_flags INTERFACE
+    $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Wno-restrict>)
+endif()
 if(SANDFORGE_WERROR)
   target_compile_options(sandforge_flags INTERFACE -Werror)
 endif()

@@ -10,6 +10,9 @@ from support.main import main
 
 COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "describe", "settings",
             "settings effective", "config", "config check", "plugins", "plugins doctor"]
+FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
+         "see plugins doctor")
+UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
 
 
 def test_help(t):
@@ -62,7 +65,8 @@ def test_wrong_command_lines(t):
     no_url = "--repo: the clone URL is no https, http, ssh or file URL and no absolute path"
     wrong(t, no_url, "run", "--repo", "nowhere", "--", "true")
     os.mkdir(t.path("here"))
-    wrong(t, no_url + f", did you mean {t.dir}/here?", "run", "--repo", "here", "--", "true")
+    for text, meant in (("here", "/here"), ("here/", "/here"), (".", ""), ("here/..", "")):
+        wrong(t, no_url + f", did you mean {t.dir}{meant}?", "run", "--repo", text, "--", "true")
 
 
 def test_a_password_in_a_bad_url_is_not_shown(t):
@@ -71,15 +75,15 @@ def test_a_password_in_a_bad_url_is_not_shown(t):
 
 
 def test_names_that_nobody_has(t):
-    refused(t, "there is no provider lcoal, did you mean local", "run", "--provider", "lcoal",
-            "--", "true")
-    refused(t, "there is no provider docker", "describe", "docker")
+    refused(t, "there is no provider lcoal, did you mean local" + FOUND, "run", "--provider",
+            "lcoal", "--", "true")
+    refused(t, "there is no provider docker" + FOUND, "describe", "docker")
     refused(t, "there is no session 's'", "exec", "s", "--", "true")
     refused(t, "there is no session 's'", "ps", "s")
     refused(t, "there is no session 's'", "stop", "s")
     refused(t, "there is no session 's'", "rm", "s")
     refused(t, "no sandbox provider: no provider is named, and no platform credentials are set\n"
-            "  hint: name one with --provider, or in the configuration file", "run", "--", "true")
+            "  hint: name one with --provider, or in a configuration file that --config names", "run", "--", "true")
     t.session("--session", "here")
     refused(t, "the session 'here' runs on provider 'local', not 'docker'", "run", "--session",
             "here", "--provider", "docker", "--", "true")
@@ -148,12 +152,22 @@ def test_text_that_is_no_yaml(t):
 
 def test_a_plugin_that_is_not_there(t):
     t.write("c.yaml", "plugins: {paths: [plugins/other.so]}\nsandbox: {provider: other}\n")
-    refused(t, "there is no provider other", "--config", "c.yaml", "run", "--", "true")
+    refused(t, "there is no provider other" + FOUND, "--config", "c.yaml", "run", "--", "true")
     shown = t.sf("--config", "c.yaml", "plugins", "doctor", code=None)
     assert f"{t.dir}/plugins/other.so" in shown.text, shown
     checked = t.sf("config", "check", "c.yaml", code=1)
     assert checked.error_text == (
         "sandforge: warning: the provider 'other' is not installed\n"), checked
+    assert checked.text == UNCHECKED, checked
+    t.write("c.yaml", "sandbox: {provider: lcoal}\n")
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    assert checked.error_text == ("sandforge: warning: the provider 'lcoal' is not installed, did "
+                                  "you mean 'local'?\n"), checked
+    assert checked.text == UNCHECKED, checked
+    t.write("c.yaml", "sandbox: {provider: local, options: {env: {A: '${NOBODY_SET_IT}'}}}\n")
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    assert "the variable NOBODY_SET_IT is not set" in checked.error_text, checked
+    assert checked.text == UNCHECKED, checked
 
 
 class Locked:

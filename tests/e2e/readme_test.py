@@ -37,7 +37,7 @@ def test_the_example_runs(t):
 
 
 def test_the_main_job_by_hand(t):
-    (text,) = [block for block in blocks("sh") if " run " in block]
+    (text,) = [block for block in blocks("sh") if "--repo" in block]
     repo = t.repository()
     os.makedirs(os.path.join(repo, "build/release"))
     os.symlink(os.path.join(BUILD, "bin"), os.path.join(repo, "build/release/bin"))
@@ -70,6 +70,12 @@ def test_the_configuration(t):
     ran = t.sf("--config", "sandforge.yaml", "run", "--", "sh", "-c", "pwd; echo $GIT_AUTHOR_NAME")
     lines = ran.text.splitlines()
     assert lines[0].startswith(t.path("home/sandboxes/")) and lines[1] == "Ada", ran
+    (text,) = [block for block in blocks("sh") if "--config" in block]
+    os.mkdir(t.path("bin"))
+    os.symlink(t.program, t.path("bin/sandforge"))
+    ran = shell(t, text, t.dir)
+    assert ran.returncode == 0 and ran.stderr == "", ran
+    assert ran.stdout.startswith(f"Ada works in {t.path('home/sandboxes')}/"), ran
 
 
 def test_its_links_lead_somewhere(t):

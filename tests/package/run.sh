@@ -36,6 +36,39 @@ ctest --test-dir "$work/build" --output-on-failure --no-tests=error
 cmake --install "$work/build" --prefix "$work/elsewhere" >/dev/null
 [[ -f $work/elsewhere/lib/sandforge/plugins/outside.so ]] || fail "the plugin was not installed"
 
+# The first block of a language in a file of the source tree.
+block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$source_tree/$2"; }
+build_project() {
+  cmake -S "$1" -B "$1/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug
+  cmake --build "$1/build"
+}
+
+step "the host that the README shows"
+mkdir "$work/host"
+cp "$source_tree/hosts/example/main.cpp" "$work/host"
+block cmake README.md >"$work/host/CMakeLists.txt"
+build_project "$work/host"
+said=$("$work/host/build/first" "$prefix/lib/sandforge/plugins" "$work/host/root")
+[[ $said == "hello from"$'\n'"$work/host/root/first" ]] || fail "the host said: $said"
+
+step "the plugins that the README of the sdk shows, in both styles"
+export SANDFORGE_STATE_DIR=$work/state
+for style in minimal coroutine; do
+  cp -r "$source_tree/sdk/examples/${style}_cpp" "$work/$style"
+  block cmake sdk/README.md >"$work/$style/CMakeLists.txt"
+done
+sed -i -e s/minimal.cpp/clockwork.cpp/ -e s/cxx_std_17/cxx_std_20/ "$work/coroutine/CMakeLists.txt"
+for style in minimal coroutine; do
+  build_project "$work/$style"
+done
+printf 'sandbox: {provider: minimal-cpp, options: {root: %s}}\n' "$work/root" >"$work/host.yaml"
+said=$("$prefix/bin/sandforge" --plugin-path "$work/minimal/build/my_provider.so" \
+  --config "$work/host.yaml" run -- echo "from outside")
+[[ $said == "from outside" ]] || fail "the plugin of the README said: $said"
+said=$("$prefix/bin/sandforge" --plugin-path "$work/coroutine/build/my_provider.so" \
+  run --provider coroutine-cpp -- tick 2 1)
+[[ $said == "tick"$'\n'"tick" ]] || fail "the coroutines of the README said: $said"
+
 step "a plugin of C, in a project that has no C++"
 cmake -S "$work/project" -B "$work/build-c" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DONLY_C=ON
 cmake --build "$work/build-c"

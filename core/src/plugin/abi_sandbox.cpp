@@ -182,6 +182,8 @@ class AbiSandbox final : public SandboxBackend {
   Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
                                                 std::shared_ptr<ProcessSink> sink) override {
     if (auto good = check_command(command); !good) return std::move(good).error();
+    if (command.tty && core_->pty == nullptr)
+      return Error(Status::unsupported, "this provider has no terminals", "feature.pty");
     const CommandView raw(command);
     return start_process(
         core_, "sandbox.spawn", command.window, std::move(sink),

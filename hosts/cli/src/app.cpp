@@ -122,7 +122,8 @@ std::string App::choose_provider(const std::string& named) {
   if (chosen.provider != "none") return chosen.provider;
   if (!chosen.warning.empty()) terminal_.warn(chosen.warning);
   Error error(Status::unavailable, "no sandbox provider: " + chosen.why, "cli.no_provider");
-  error.details.set("hint", "name one with --provider, or in the configuration file");
+  error.details.set("hint",
+                    "name one with --provider, or in a configuration file that --config names");
   throw_error(std::move(error));
 }
 

@@ -29,8 +29,9 @@ std::string unexpected_word(const std::string& word, const KnownWords& known) {
 std::string bad_repository(const std::string& text, const std::string& why) {
   std::error_code ignored;
   if (text.empty() || !std::filesystem::is_directory(text, ignored)) return why;
-  const auto path = std::filesystem::absolute(text).lexically_normal().native();
-  return why + ", did you mean " + path + "?";
+  auto path = std::filesystem::absolute(text).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // of ".", which ends with a separator
+  return why + ", did you mean " + path.native() + "?";
 }
 
 }  // namespace sandforge::cli

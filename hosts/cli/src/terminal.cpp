@@ -38,6 +38,15 @@ std::string indent(const std::string& text) {
   return out;
 }
 
+std::string where_providers_come_from(const Error& error) {
+  std::string known;
+  if (const auto* names = error.details.find("known"); names != nullptr && names->is_array())
+    for (const auto& name : names->as_array())
+      known += (known.empty() ? "" : ", ") + name.as_string();
+  return "found: " + (known.empty() ? "none" : known) +
+         "; more by --plugin-path, or by plugins.paths in the configuration: see plugins doctor";
+}
+
 }  // namespace
 
 Terminal::Terminal(bool json)
@@ -134,6 +143,7 @@ std::string describe_error(const Error& error) {
   if (stderr_text != nullptr && stderr_text->is_string()) out += indent(stderr_text->as_string());
   if (const auto* hint = error.details.find("hint"); hint != nullptr && hint->is_string())
     out += "\n  hint: " + hint->as_string();
+  if (error.reason == "provider.unknown") out += "\n  hint: " + where_providers_come_from(error);
   return out;
 }
 

@@ -43,10 +43,17 @@ Result<std::shared_ptr<ProcessBackend>> spawn(Bench& bench, SandboxBackend& sand
   return bench.on(bench.sandbox_lane, [&] { return sandbox.spawn(what, std::move(sink)); });
 }
 
+const sf_pty_ext kTerminals = {sizeof(sf_pty_ext),
+                               [](sf_process*, uint32_t, uint32_t, sf_completion, sf_op**,
+                                  const sf_error_sink* err) noexcept -> sf_status {
+                                 return fail(err, SF_UNSUPPORTED, "no resize");
+                               }};
+
 }  // namespace
 
 TEST_CASE("process: the command as the plugin sees it") {
   Bench bench;
+  bench.pty = &kTerminals;
   auto sandbox = bench.make_sandbox();
   Command what;
   what.argv = {"printf", "%s", "", "\xff"};
@@ -114,6 +121,24 @@ TEST_CASE("process: commands that no system takes are refused before the plugin"
   what.shell = std::string("\0", 1);
   CHECK(refused(what));
   CHECK(refused(Command()));
+}
+
+TEST_CASE("process: a terminal is refused where the provider declares none") {
+  Bench bench;
+  auto sandbox = bench.make_sandbox();
+  int spawned = 0;
+  bench.sandbox->on_spawn = [&](const sf_command&, const sf_stream_events&,
+                                const sf_process_events&, sf_process**, const sf_error_sink* err) {
+    ++spawned;
+    return fail(err, SF_CONFLICT, "it is stopped");
+  };
+  Command what = command();
+  what.tty = Tty();
+  const auto result = spawn(bench, *sandbox, what, std::make_shared<RecordingSink>());
+  REQUIRE_FALSE(result.ok());
+  CHECK(result.error().code == Status::unsupported);
+  CHECK(result.error().reason == "feature.pty");
+  CHECK(spawned == 0);
 }
 
 TEST_CASE("process: a whole life, on the lane") {

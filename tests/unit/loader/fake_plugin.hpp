@@ -149,6 +149,7 @@ struct FakeSandbox : sf_sandbox {
   Text on_instructions;
   Spawn on_spawn;
   const sf_processes_ext* processes = nullptr;
+  const sf_pty_ext* pty = nullptr;
   sf_context* context = nullptr;
   sf_lane* lane = nullptr;
 
@@ -199,6 +200,7 @@ struct FakeSandbox : sf_sandbox {
           return of(self).on_spawn(*command, *io, *events, process, err);
         },
         [](sf_sandbox* self, sf_str id) noexcept -> const void* {
+          if (copy(id) == SF_EXT_PTY) return of(self).pty;
           return copy(id) == SF_EXT_PROCESSES ? of(self).processes : nullptr;
         },
         [](sf_sandbox* self) noexcept { delete static_cast<FakeSandbox*>(self); }};
@@ -315,6 +317,7 @@ class Bench {
                                  const sf_error_sink*) {
       sandbox = new FakeSandbox;
       if (processes != nullptr) sandbox->processes = processes;
+      sandbox->pty = pty;
       sandbox->lane = request.lane;
       request.lane->vtbl->retain(request.lane);
       if (request.context != nullptr) {
@@ -347,6 +350,7 @@ class Bench {
   std::shared_ptr<ProviderBackend> backend;
   FakeProvider* provider = nullptr;  // owned by the backend
   FakeSandbox* sandbox = nullptr;    // owned by its backend
+  const sf_pty_ext* pty = nullptr;   // given to the sandboxes that are made from now on
   const sf_processes_ext* processes = nullptr;
   std::function<sf_status(const sf_open_request&, sf_provider**, const sf_error_sink*)> on_open;
 

@@ -3,6 +3,7 @@
 
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
+#include "sandforge/support/suggest.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -25,6 +26,14 @@ CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const std::
   }
 }
 
+std::string did_you_mean(const std::string& name, const std::vector<ProviderInfo>& installed) {
+  std::vector<std::string> names;
+  for (const auto& provider : installed)
+    names.push_back(provider.name);
+  const auto nearest = nearest_name(name, names);
+  return nearest ? ", did you mean '" + *nearest + "'?" : std::string();
+}
+
 // The schema of the file and that of the provider may refuse the same value.
 bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) {
   return std::any_of(issues.begin(), issues.end(), [&](const ConfigIssue& known) {
@@ -37,7 +46,10 @@ std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
                                           std::vector<std::string>& unchecked) {
   try {
     auto info = app.registry(config).find(name);
-    if (!info) unchecked.push_back("the provider '" + name + "' is not installed");
+    if (!info) {
+      unchecked.push_back("the provider '" + name + "' is not installed" +
+                          did_you_mean(name, app.registry(config).list()));
+    }
     return info;
   } catch (const Exception& failure) {
     unchecked.push_back("the provider '" + name + "' was not looked for: " + failure.what());
@@ -93,7 +105,9 @@ int answer(App& app, const std::string& file, const std::vector<ConfigIssue>& is
   }
   for (const auto& note : unchecked)
     app.terminal().warn(note);
-  const auto text = issues.empty() ? file + ": no mistakes found\n" : report;
+  const auto text = issues.empty() ? file + ": no mistakes found" +
+                                         (good ? "\n" : ", but not everything was checked\n")
+                                   : report;
   if (!app.terminal().print_text(text)) return app.terminal().exit_code_after(false);
   return good ? kOk : kProblems;
 }
