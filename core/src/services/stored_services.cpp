@@ -112,7 +112,7 @@ sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
 void deliver_secret(Plugin& plugin, sf_text_completion done, const Result<Text>& result) {
   if (result.ok() && *result) {
     const auto services = plugin.host.services();
-    if (services && services->logger) services->logger->redactor().add(**result);
+    if (services && services->logger) services->logger->redactor().add_passing(**result);
     deliver(plugin, done, nullptr, plugin::to_str(**result));
     return;
   }

@@ -116,8 +116,8 @@ Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization) 
 std::string redact(const std::string& text, const Authorization* authorization) {
   Redactor redactor;
   if (authorization != nullptr) {
-    redactor.add(authorization->token);
-    redactor.add(basic_credential(*authorization));
+    redactor.add_passing(authorization->token);
+    redactor.add_passing(basic_credential(*authorization));
   }
   return redactor.redact(text);
 }

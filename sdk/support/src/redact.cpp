@@ -24,6 +24,24 @@ bool Redactor::add(std::string_view secret) {
   return true;
 }
 
+void Redactor::add_passing(std::string_view secret) {
+  secret = redaction::trimmed(secret);
+  std::string oldest;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::find(passing_.rbegin(), passing_.rend(), secret) != passing_.rend()) return;
+  }
+  if (!add(secret)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    passing_.emplace_back(secret);
+    if (passing_.size() <= kPassing) return;
+    oldest = std::move(passing_.front());
+    passing_.pop_front();
+  }
+  remove(oldest);
+}
+
 bool Redactor::remove(std::string_view secret) {
   secret = redaction::trimmed(secret);
   const std::lock_guard lock(mutex_);

@@ -277,3 +277,19 @@ TEST_CASE("redact: threads register while others redact") {
     reader.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("redact: of secrets that pass, the newest are known") {
+  sandforge::Redactor redactor;
+  const auto token = [](std::size_t i) { return "token-" + std::to_string(1000000 + i); };
+  for (std::size_t i = 0; i < sandforge::Redactor::kPassing; ++i)
+    redactor.add_passing(token(i));
+  // One that is given again is no other one.
+  redactor.add_passing(token(sandforge::Redactor::kPassing - 1));
+  CHECK(redactor.redact(token(0)) == "***");
+  redactor.add_passing(token(sandforge::Redactor::kPassing));
+  CHECK(redactor.redact(token(0)) == token(0));
+  CHECK(redactor.redact(token(1)) == "***");
+  CHECK(redactor.redact(token(sandforge::Redactor::kPassing)) == "***");
+  redactor.add_passing("abc");
+  CHECK(redactor.redact(token(1)) == "***");
+}

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,11 @@ class Redactor {
   bool add(std::string_view secret);
   bool remove(std::string_view secret);
 
+  // For secrets that come without end and live for a while, such as tokens: registers it, and takes
+  // it back when kPassing others have come in this way.
+  static constexpr std::size_t kPassing = 1024;
+  void add_passing(std::string_view secret);
+
   std::string redact(std::string_view text) const;
 
  private:
@@ -55,6 +61,7 @@ class Redactor {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::size_t, std::less<>> secrets_;
+  std::deque<std::string> passing_;  // oldest first
   mutable std::shared_ptr<const redaction::Matcher> matcher_;  // null: to be built
 };
 
