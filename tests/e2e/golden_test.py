@@ -42,6 +42,8 @@ def test_wrong_command_lines(t):
           "--", "true")
     wrong(t, "unknown option --provder, did you mean --provider?", "run", "--provder=local", "--",
           "true")
+    wrong(t, "the option --provider is not expected here; see --help of the subcommand",
+          "--provider", "local", "run", "--", "true")
     wrong(t, "unknown option --jsno, did you mean --json?", "--jsno", "ps")
     wrong(t, "unknown option -x", "ps", "-x")
     wrong(t, "the word 'make' is not expected here; a command to run follows after --", "exec", "s",

@@ -1,5 +1,6 @@
 #include "argument_mistakes.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "sandforge/support/suggest.hpp"
@@ -17,6 +18,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 std::string unexpected_word(const std::string& word, const KnownWords& known) {
   if (word.size() > 1 && word.front() == '-') {
     const auto name = word.substr(0, word.find('='));
+    if (std::find(known.options.begin(), known.options.end(), name) != known.options.end())
+      return "the option " + name + " is not expected here; see --help of the subcommand";
     // One letter is near to every other.
     return "unknown option " + name +
            (name.size() > 2 ? did_you_mean(name, known.options) : std::string());

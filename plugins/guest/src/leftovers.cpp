@@ -1,6 +1,7 @@
 #include "leftovers.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -54,7 +55,11 @@ void stop_and_kill(const posix::Procfs& proc, const posix::TreeIdentity& tree,
 Left InstanceFile::left() const {
   std::string text;
   Left left;
-  if (!posix::read_file_at(folder_, name_.c_str(), text, kTextLimit)) return left;
+  // Commands can put anything there: a pipe would never come to its end.
+  struct stat st = {};
+  if (::fstatat(folder_, name_.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+      !posix::read_file_at(folder_, name_.c_str(), text, kTextLimit))
+    return left;
   const std::size_t line = std::min(text.find('\n'), text.size());
   left.instance = text.substr(0, line);
   if (!is_instance(left.instance)) return Left();

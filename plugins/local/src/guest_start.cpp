@@ -14,11 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "silent_guest.hpp"
+
 namespace sandforge::local {
 namespace {
 
 constexpr const char* kGuestFolder = ".sandforge";
-constexpr const char* kSocket = "guest";
 constexpr const char* kInstance = "guest.instance";  // there as long as a guest has not ended
 constexpr int kConnectTries = 500;
 constexpr std::chrono::milliseconds kConnectPause{10};
@@ -29,15 +30,17 @@ std::string in_folder(const Descriptor& folder, const char* name) {
   return "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
 }
 
-// A connected socket, or empty and errno.
-Descriptor connect_socket(const Descriptor& folder) {
-  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// A connected socket, or empty. It does not wait for a listener that accepts nobody: busy then.
+Descriptor connect_socket(const Descriptor& folder, bool& busy) {
+  busy = false;
+  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = in_folder(folder, kSocket);
+  const std::string path = in_folder(folder, kGuestSocket);
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    busy = errno == EAGAIN;
     if (errno != EINTR) return Descriptor();
   }
   return fd;
@@ -98,9 +101,8 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
   ::posix_spawnattr_setflags(spawn.attributes(),
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 
-  std::vector<std::string> words = {
-      place.guest_program,    "serve", "--daemon", "--socket", kSocket, "--root",
-      place.commands_folder()};
+  std::vector<std::string> words = guest_arguments(place);
+  words.insert(words.begin(), place.guest_program);
   std::vector<char*> argv;
   for (auto& word : words)
     argv.push_back(word.data());
@@ -126,8 +128,8 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
 }
 
 // The folder of the session's guest. Empty out: not there, and not to be made.
-std::optional<Failure> open_guest_folder(const SessionPlace& place, int root, bool create,
-                                         Descriptor& out) {
+std::optional<Failure> guest_folder_below(const SessionPlace& place, int root, bool create,
+                                          Descriptor& out) {
   const std::string name = encode_id(place.session_id);
   const std::string guests_path = place.root + "/" + kGuestFolder;
   for (int tries = 1;; ++tries) {
@@ -169,10 +171,19 @@ std::optional<Failure> open_folders(const SessionPlace& place, bool create,
                  ? std::nullopt
                  : std::optional(system_failure(errno, "cannot open", place.root));
   }
-  return open_guest_folder(place, root.get(), create, guest_folder);
+  return guest_folder_below(place, root.get(), create, guest_folder);
 }
 
 }  // namespace
+
+std::vector<std::string> guest_arguments(const SessionPlace& place) {
+  return {"serve", "--daemon", "--socket", kGuestSocket, "--root", place.commands_folder()};
+}
+
+std::optional<Failure> open_guest_folder(const SessionPlace& place, Descriptor& out) {
+  bool created = false;
+  return open_folders(place, false, out, created);
+}
 
 std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted,
                                      GuestConnection& out) {
@@ -180,21 +191,23 @@ std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted,
   if (auto failure = open_folders(place, wanted == Guest::running, folder, out.folder_created))
     return failure;
   if (!folder) return std::nullopt;
-  out.socket = connect_socket(folder);
-  if (out.socket || wanted == Guest::if_running) return std::nullopt;
-  if (wanted == Guest::to_end && ::faccessat(folder.get(), kInstance, F_OK, 0) != 0)
-    return std::nullopt;
+  bool busy = false;
+  out.socket = connect_socket(folder, busy);
+  if (out.socket || (wanted == Guest::if_running && !busy)) return std::nullopt;
+  const bool killed = ::faccessat(folder.get(), kInstance, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (wanted == Guest::to_end && !busy && !killed) return std::nullopt;
 
   // The guest itself makes sure that there is one: of two that start, one finds the folder taken.
   for (int tries = 0; tries < kConnectTries; ++tries) {
-    if (!out.guest_started) {
+    if (!out.guest_started && !busy) {
       if (auto failure = start_guest(place, folder, out.guest_started)) return failure;
     }
-    out.socket = connect_socket(folder);
+    out.socket = connect_socket(folder, busy);
     if (out.socket) return std::nullopt;
+    if (wanted == Guest::if_running && !busy) return std::nullopt;
     std::this_thread::sleep_for(kConnectPause);
   }
-  return system_failure(ETIMEDOUT, "cannot connect to the guest of", place.folder());
+  return silent_guest(place);
 }
 
 std::optional<Failure> remove_guest(const SessionPlace& place) {

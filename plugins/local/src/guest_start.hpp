@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "paths.hpp"
 
@@ -34,8 +35,17 @@ enum class Guest {
   to_end,
 };
 
-// Hosts that start a guest at the same time get the same one.
+inline constexpr char kGuestSocket[] = "guest";  // in the guest's folder
+
+// What the guest is started with, after the name of its program.
+std::vector<std::string> guest_arguments(const SessionPlace& place);
+
+// Hosts that start a guest at the same time get the same one. A guest that takes no connection
+// fails with kSilentReason (silent_guest.hpp).
 std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted, GuestConnection& out);
+
+// The folder of the session's guest. Empty out: it is not there.
+std::optional<Failure> open_guest_folder(const SessionPlace& place, Descriptor& out);
 
 // Removes what the guest left, after its end. The session's folder stays.
 std::optional<Failure> remove_guest(const SessionPlace& place);

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "sandforge/support/hash.hpp"
 
@@ -29,6 +31,52 @@ bool safe(std::string_view id) noexcept {
 }
 
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+// Takes the descriptor over, also where it fails, with errno.
+Folder read_folder(int fd) {
+  Folder folder(::fdopendir(fd), &::closedir);
+  if (!folder) {
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+  }
+  return folder;
+}
+
+std::vector<std::string> names_in(DIR* folder) {
+  std::vector<std::string> out;
+  ::rewinddir(folder);
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") out.emplace_back(name);
+  }
+  return out;
+}
+
+// 0, or errno. Folders of any depth are emptied without descending: what is in a sub-folder moves
+// up into `top`, and has its turn there.
+int remove_entry(int top, const std::string& name, std::uint64_t& moved) {
+  if (::unlinkat(top, name.c_str(), 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  ::fchmodat(top, name.c_str(), 0700, 0);  // where it is of use; else what follows fails
+  const int fd = ::openat(top, name.c_str(), kFolder);
+  if (fd < 0) return errno;
+  const Folder folder = read_folder(fd);
+  if (!folder) return errno;
+  for (const auto& child : names_in(folder.get())) {
+    if (::unlinkat(fd, child.c_str(), 0) == 0 || errno == ENOENT) continue;
+    ::fchmodat(fd, child.c_str(), 0700, 0);  // to move a folder it must be writable, too
+    do {
+      if (::renameat2(fd, child.c_str(), top, ("%" + std::to_string(++moved)).c_str(),
+                      RENAME_NOREPLACE) == 0)
+        errno = 0;
+    } while (errno == EEXIST);
+    if (errno != 0) return errno;
+  }
+  return ::unlinkat(top, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
+}
 
 }  // namespace
 
@@ -112,17 +160,15 @@ std::optional<Failure> remove_guest_folder(int parent, const std::string& name) 
   if (fd < 0)
     return errno == ENOENT ? std::nullopt
                            : std::optional(system_failure(errno, "cannot open", name));
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
-  if (!dir) {
-    const int error = errno;
-    ::close(fd);
-    return system_failure(error, "cannot read", name);
-  }
-  while (const dirent* entry = ::readdir(dir.get())) {
-    const std::string_view file = entry->d_name;
-    if (file == "." || file == "..") continue;
-    if (::unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT)
-      return system_failure(errno, "cannot remove", name + "/" + entry->d_name);
+  const Folder folder = read_folder(fd);
+  if (!folder) return system_failure(errno, "cannot read", name);
+  std::uint64_t moved = 0;
+  for (;;) {
+    const auto entries = names_in(folder.get());
+    if (entries.empty()) break;
+    for (const auto& entry : entries)
+      if (const int error = remove_entry(fd, entry, moved))
+        return system_failure(error, "cannot remove", name + "/" + entry);
   }
   if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
     return system_failure(errno, "cannot remove", name);

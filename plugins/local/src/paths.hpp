@@ -53,7 +53,7 @@ std::optional<Failure> open_root(const std::string& root, Descriptor& out);
 // decides who created it. A symlink, a file or another user's folder is refused.
 std::optional<Failure> open_child(int parent, const std::string& name,
                                   const std::string& shown_path, bool create, OpenedFolder& out);
-// Removes the folder of a guest (no sub-folders). What is missing is fine.
+// Removes the folder of a guest and whatever commands put there. What is missing is fine.
 std::optional<Failure> remove_guest_folder(int parent, const std::string& name);
 
 }  // namespace sandforge::local

@@ -6,12 +6,15 @@
 #include "process.hpp"
 #include "processes.hpp"
 #include "sandbox_object.hpp"
+#include "silent_guest.hpp"
 
 namespace sandforge::local {
 namespace {
 
 constexpr int kConnects = 50;                // to guests that were about to end
 constexpr std::uint64_t kEndLimitMs = 5000;  // for a guest that has said that it ends
+constexpr std::uint64_t kHelloLimitMs = 10'000;
+constexpr std::uint64_t kStopLimitMs = 15'000;  // well above the graces and pursuits of a guest
 
 // Work on a pool thread, then an answer on the lane.
 struct Blocking {
@@ -74,25 +77,36 @@ void SandboxObject::with_link(Guest wanted, LinkFn then, int tries) {
   if (link_ && link_->up()) {
     return post(lane_.get(), [link = link_, then = std::move(then)] { then(nullptr, link, {}); });
   }
+  connect(
+      wanted, [self = shared_from_this(), wanted, tries, then = std::move(then)](
+                  const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts facts) {
+        // A guest that is about to end still takes connections, and drops them: the next look
+        // tells.
+        const bool dropped = failure != nullptr && failure->code == SF_TRANSPORT_LOST;
+        if (dropped && tries < kConnects) return self->with_link(wanted, then, tries + 1);
+        // Whoever drops every connection, or answers none, is no guest that could be asked to end.
+        const bool useless = dropped || (failure != nullptr && failure->reason == kSilentReason);
+        if (!useless || wanted != Guest::to_end || tries > kConnects)
+          return then(failure, link, facts);
+        self->kill_silent([self, wanted, then](const Failure* refused) {
+          if (refused != nullptr) return then(refused, nullptr, {});
+          self->with_link(wanted, then, kConnects + 1);
+        });
+      });
+}
+
+void SandboxObject::connect(Guest wanted, LinkFn then) {
   struct Found {
     GuestConnection connection;
     std::optional<Failure> failure;
   };
   auto found = std::make_shared<Found>();
-  // A guest that is about to end still takes connections, and drops them: the next look tells.
-  const auto answer = [self = shared_from_this(), wanted, tries, then](
-                          const Failure* failure, const std::shared_ptr<GuestLink>& link,
-                          LinkFacts facts) {
-    const bool dropped = failure != nullptr && failure->code == SF_TRANSPORT_LOST;
-    if (dropped && tries < kConnects) return self->with_link(wanted, then, tries + 1);
-    then(failure, link, facts);
-  };
   run_blocking([place = place_, wanted,
                 found] { found->failure = connect_guest(place, wanted, found->connection); },
-               [self = shared_from_this(), found, answer](const Failure* refused) {
-                 if (refused != nullptr) return answer(refused, nullptr, {});
-                 if (found->failure) return answer(&*found->failure, nullptr, {});
-                 self->adopt(std::move(found->connection), answer);
+               [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
+                 if (refused != nullptr) return then(refused, nullptr, {});
+                 if (found->failure) return then(&*found->failure, nullptr, {});
+                 self->adopt(std::move(found->connection), then);
                });
 }
 
@@ -112,8 +126,9 @@ void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
     then(nullptr, self->link_, facts);
   };
   const int fd = connection.socket.get();
-  refused.code = link->open(fd, ready, &sink);
-  if (refused.code != SF_OK) return then(&refused, nullptr, facts);
+  const auto once = limited(kHelloLimitMs, silent_guest(place_), link, ready);
+  refused.code = link->open(fd, once, &sink);
+  if (refused.code != SF_OK) return once(&refused);
   connection.socket.release();
 }
 
@@ -177,46 +192,69 @@ void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
   events.done(events.ctx, nullptr, &result);
 }
 
+std::function<void(const Failure*)> SandboxObject::limited(
+    std::uint64_t limit_ms, Failure late, const std::shared_ptr<GuestLink>& link,
+    std::function<void(const Failure*)> done) {
+  struct Waiting {
+    std::function<void(const Failure*)> done;
+    sf_op* limit = nullptr;
+  };
+  auto waiting = std::make_shared<Waiting>(Waiting{std::move(done), nullptr});
+  const auto finish = [waiting](const Failure* failure) {
+    if (sf_op* limit = std::exchange(waiting->limit, nullptr)) {
+      limit->vtbl->cancel(limit);
+      limit->vtbl->release(limit);
+    }
+    if (const auto tell = std::exchange(waiting->done, nullptr)) tell(failure);
+  };
+  waiting->limit = after(limit_ms, [link, finish, late = std::move(late)] {
+    finish(&late);
+    link->close();
+  });
+  return finish;
+}
+
+void SandboxObject::kill_silent(std::function<void(const Failure*)> next) {
+  auto result = std::make_shared<std::optional<Failure>>();
+  run_blocking([place = place_, result] { *result = kill_silent_guest(place); },
+               [result, next = std::move(next)](const Failure* refused) {
+                 if (refused == nullptr && *result) refused = &**result;
+                 next(refused);
+               });
+}
+
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the
 // guest has ended: until then it might take the connection of a start that follows.
-void SandboxObject::end_guest(std::function<void(const Failure*)> done) {
-  with_link(Guest::to_end, [self = shared_from_this(), done = std::move(done)](
-                               const Failure* failure, const std::shared_ptr<GuestLink>& link,
-                               LinkFacts) {
-    if (failure != nullptr || link == nullptr) return done(failure);
-    guest::StopAllRequest request;
-    request.exit = true;
-    link->request([&](guest::GuestClient& client) { return client.stop_all(request); },
-                  std::make_shared<ReplyListener>([self, link, done](const Failure* refused) {
-                    // A lost connection says the same.
-                    if (refused != nullptr && refused->code != SF_TRANSPORT_LOST)
-                      return done(refused);
-                    self->link_.reset();
-                    self->when_gone(link, done);
-                  }));
-  });
+void SandboxObject::end_guest(std::function<void(const Failure*)> done, bool may_kill) {
+  with_link(Guest::to_end,
+            [self = shared_from_this(), done = std::move(done), may_kill](
+                const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+              if (failure != nullptr || link == nullptr) return done(failure);
+              const auto answered = [self, link, done, may_kill](const Failure* refused) {
+                self->link_.reset();
+                // A lost connection says the same as an answer.
+                if (refused == nullptr || refused->code == SF_TRANSPORT_LOST)
+                  return self->when_gone(link, done);
+                if (refused->reason != kSilentReason || !may_kill) return done(refused);
+                self->kill_silent([self, done](const Failure* stays) {
+                  if (stays != nullptr) return done(stays);
+                  self->end_guest(done, false);
+                });
+              };
+              guest::StopAllRequest request;
+              request.exit = true;
+              link->request([&](guest::GuestClient& client) { return client.stop_all(request); },
+                            std::make_shared<ReplyListener>(self->limited(
+                                kStopLimitMs, silent_guest(self->place_), link, answered)));
+            });
 }
 
 void SandboxObject::when_gone(const std::shared_ptr<GuestLink>& link,
                               std::function<void(const Failure*)> done) {
-  struct Leaving {
-    std::function<void(const Failure*)> done;
-    sf_op* limit = nullptr;
-  };
-  auto leaving = std::make_shared<Leaving>(Leaving{std::move(done), nullptr});
-  const auto finish = [leaving](const Failure* failure) {
-    if (sf_op* limit = std::exchange(leaving->limit, nullptr)) {
-      limit->vtbl->cancel(limit);
-      limit->vtbl->release(limit);
-    }
-    if (const auto tell = std::exchange(leaving->done, nullptr)) tell(failure);
-  };
-  leaving->limit = after(kEndLimitMs, [link, finish] {
-    const Failure failure{
-        SF_TIMEOUT, "local.guest_stays", "the session's guest does not end", {}, 0, false};
-    finish(&failure);
-    link->close();
-  });
+  const auto finish = limited(
+      kEndLimitMs,
+      Failure{SF_TIMEOUT, "local.guest_stays", "the session's guest does not end", {}, 0, false},
+      link, std::move(done));
   link->when_ended([finish] { finish(nullptr); });
 }
 

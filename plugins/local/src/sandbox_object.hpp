@@ -59,11 +59,19 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
 
   void run_blocking(std::function<void()> work, std::function<void(const Failure*)> done);
   void with_link(Guest wanted, LinkFn then, int tries);
+  void connect(Guest wanted, LinkFn then);
   void adopt(GuestConnection connection, LinkFn then);
   // Null where the host has no timer: then it never comes.
   sf_op* after(std::uint64_t delay_ms, std::function<void()> work);
   void started(const sf_start_events& events, LinkFacts facts);
-  void end_guest(std::function<void(const Failure*)> done);
+  // done comes once: when the function that is returned is called, or with `late` after the time,
+  // when the link is closed.
+  std::function<void(const Failure*)> limited(std::uint64_t limit_ms, Failure late,
+                                              const std::shared_ptr<GuestLink>& link,
+                                              std::function<void(const Failure*)> done);
+  // Kills a guest that does not answer, then goes on.
+  void kill_silent(std::function<void(const Failure*)> next);
+  void end_guest(std::function<void(const Failure*)> done, bool may_kill = true);
   void when_gone(const std::shared_ptr<GuestLink>& link, std::function<void(const Failure*)> done);
 
   std::shared_ptr<const ProviderSettings> settings_;

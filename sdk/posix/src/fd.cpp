@@ -38,7 +38,8 @@ bool read_file(const char* path, std::string& out, std::size_t limit) {
 
 bool read_file_at(int dir, const char* path, std::string& out, std::size_t limit) {
   out.clear();
-  const Fd fd(::openat(dir, path, O_RDONLY | O_CLOEXEC));
+  // A pipe in its place must not make us wait.
+  const Fd fd(::openat(dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return false;
   char chunk[4096];
   while (out.size() < limit) {
