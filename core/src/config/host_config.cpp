@@ -1,11 +1,11 @@
 #include "sandforge/host_config.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 
 #include "config_schema.hpp"
 #include "issues.hpp"
+#include "regular_file.hpp"
 
 namespace sandforge {
 namespace {
@@ -290,20 +290,12 @@ HostConfigResult parse_host_config(std::string text, std::string file,
 HostConfigResult load_host_config(const std::filesystem::path& path,
                                   const HostConfigSections& sections) {
   constexpr std::size_t max_bytes = 1U << 20;
+  std::string reason;
+  auto text = cd::read_regular_file(path, max_bytes + 1, reason);
+  if (!text) return refused(path.string(), {}, {}, "the configuration cannot be read: " + reason);
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    const std::string reason = error ? error.message() : "not a regular file";
-    return refused(path.string(), {}, {}, "the configuration cannot be read: " + reason);
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(max_bytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad() || !in.is_open()) {
-    return refused(path.string(), {}, {}, "the configuration cannot be read");
-  }
-  text.resize(static_cast<std::size_t>(in.gcount()));
   const std::filesystem::path directory = std::filesystem::absolute(path, error).parent_path();
-  return parse_host_config(std::move(text), path.string(), directory, sections);
+  return parse_host_config(std::move(*text), path.string(), directory, sections);
 }
 
 std::string format_config_issues(const HostConfig& config, std::vector<ConfigIssue> issues) {

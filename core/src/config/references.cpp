@@ -1,12 +1,7 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "regular_file.hpp"
 #include "sandforge/host_config.hpp"
 
 namespace sandforge {
@@ -22,52 +17,10 @@ bool is_name(std::string_view name) noexcept {
   });
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
-// At most one byte more than allowed, so that the caller can tell.
-bool read_some(int fd, std::string& out) {
-  out.resize(max_file_bytes + 1);
-  std::size_t filled = 0;
-  while (filled < out.size()) {
-    const ssize_t n = ::read(fd, out.data() + filled, out.size() - filled);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    if (n == 0) break;
-    filled += static_cast<std::size_t>(n);
-  }
-  out.resize(filled);
-  return true;
-}
-
 std::optional<std::string> read_secret_file(const std::filesystem::path& path, std::string& error) {
-  // Not blocking, so that a pipe of that name cannot hold the host.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
-    error = std::strerror(errno);
-    return std::nullopt;
-  }
-  if (!S_ISREG(status.st_mode)) {
-    error = "not a regular file";
-    return std::nullopt;
-  }
-  std::string content;
-  if (!read_some(file.get(), content)) {
-    error = std::strerror(errno);
-    return std::nullopt;
-  }
+  auto read = config_detail::read_regular_file(path, max_file_bytes + 1, error);
+  if (!read) return std::nullopt;
+  std::string& content = *read;
   if (content.size() > max_file_bytes) {
     error = "larger than 64 KiB";
     return std::nullopt;
@@ -78,7 +31,7 @@ std::optional<std::string> read_secret_file(const std::filesystem::path& path, s
   }
   if (!content.empty() && content.back() == '\n') content.pop_back();
   if (!content.empty() && content.back() == '\r') content.pop_back();
-  return content;
+  return read;
 }
 
 // "$file:", and with more dollars in front: one of them is the escape.

@@ -73,7 +73,8 @@ void deliver_text(Plugin& plugin, sf_text_completion done,
 void mask(Plugin& plugin, const Result<RepositoryAccess>& result) {
   if (!result.ok() || !result->authorization) return;
   const auto services = plugin.host.services();
-  if (services && services->logger) services->logger->redactor().add_passing(result->authorization->token);
+  if (services && services->logger)
+    services->logger->redactor().add_passing(result->authorization->token);
 }
 
 }  // namespace

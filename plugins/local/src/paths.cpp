@@ -60,14 +60,16 @@ std::vector<std::string> names_in(DIR* folder) {
 int remove_entry(int top, const std::string& name, std::uint64_t& moved) {
   if (::unlinkat(top, name.c_str(), 0) == 0 || errno == ENOENT) return 0;
   if (errno != EISDIR && errno != EPERM) return errno;
-  ::fchmodat(top, name.c_str(), 0700, 0);  // where it is of use; else what follows fails
+  ::fchmodat(top, name.c_str(), 0700,
+             AT_SYMLINK_NOFOLLOW);  // where it is of use; else what follows fails
   const int fd = ::openat(top, name.c_str(), kFolder);
   if (fd < 0) return errno;
   const Folder folder = read_folder(fd);
   if (!folder) return errno;
   for (const auto& child : names_in(folder.get())) {
     if (::unlinkat(fd, child.c_str(), 0) == 0 || errno == ENOENT) continue;
-    ::fchmodat(fd, child.c_str(), 0700, 0);  // to move a folder it must be writable, too
+    ::fchmodat(fd, child.c_str(), 0700,
+               AT_SYMLINK_NOFOLLOW);  // to move a folder it must be writable, too
     do {
       if (::renameat2(fd, child.c_str(), top, ("%" + std::to_string(++moved)).c_str(),
                       RENAME_NOREPLACE) == 0)

@@ -1,5 +1,7 @@
 #include "sandforge/host_config.hpp"
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "helpers.hpp"
@@ -230,6 +232,10 @@ TEST_CASE("A configuration is loaded from a file", "[config]") {
             ": the configuration cannot be read: No such file or directory\n");
   CHECK(sandforge::load_host_config(directory).report ==
         directory.native() + ": the configuration cannot be read: not a regular file\n");
+  const auto pipe = directory / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(sandforge::load_host_config(pipe).report ==
+        pipe.native() + ": the configuration cannot be read: not a regular file\n");
   std::ofstream(file) << std::string((1 << 20) + 1, '#');
   CHECK_THAT(sandforge::load_host_config(file).report,
              Catch::Contains("larger than 1048576 bytes"));

@@ -117,20 +117,20 @@ TEST_CASE("removing a guest's folder takes its files and nothing outside") {
 }
 
 TEST_CASE("the folder of a guest is removed with folders in it, and nothing outside") {
-  const Scratch scratch;
-  const fs::path guest = fs::path(scratch.path) / "guest";
+  const TempDir scratch;
+  const fs::path guest = scratch.path() / "guest";
   fs::create_directories(guest / "a" / "b" / "c");
   fs::create_directories(guest / "%1");  // a name that the removal itself might take
-  fs::create_directories(fs::path(scratch.path) / "outside");
+  fs::create_directories(scratch.path() / "outside");
   std::ofstream(guest / "a" / "b" / "file") << "x";
-  std::ofstream(fs::path(scratch.path) / "outside" / "kept") << "x";
+  std::ofstream(scratch.path() / "outside" / "kept") << "x";
   fs::create_symlink("../outside", guest / "link");
   fs::create_symlink("../../outside", guest / "a" / "link");
   fs::permissions(guest / "a", fs::perms::none);
   Descriptor parent;
-  REQUIRE_FALSE(open_root(scratch.path, parent));
+  REQUIRE_FALSE(open_root(scratch.str(), parent));
   CHECK_FALSE(remove_guest_folder(parent.get(), "guest"));
   CHECK_FALSE(fs::exists(guest));
-  CHECK(fs::exists(fs::path(scratch.path) / "outside" / "kept"));
+  CHECK(fs::exists(scratch.path() / "outside" / "kept"));
   CHECK_FALSE(remove_guest_folder(parent.get(), "guest"));
 }

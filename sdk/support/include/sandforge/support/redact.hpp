@@ -61,7 +61,7 @@ class Redactor {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::size_t, std::less<>> secrets_;
-  std::deque<std::string> passing_;  // oldest first
+  std::deque<std::string> passing_;                            // oldest first
   mutable std::shared_ptr<const redaction::Matcher> matcher_;  // null: to be built
 };
 
