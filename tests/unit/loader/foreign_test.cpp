@@ -96,8 +96,8 @@ void run(const std::filesystem::path& plugin, const std::string& provider_name,
   CHECK(exited);
   CHECK_FALSE(sink->error());
 
-  // An error with a text, over the boundary. The thread sanitizer makes a fork of vfork, which how a
-  // program could not be started relies on.
+  // An error with a text, over the boundary. The thread sanitizer makes a fork of vfork, which how
+  // a program could not be started relies on.
 #if !defined(__SANITIZE_THREAD__)
   command.shell = "true";
   command.cwd = "no/such/folder";
