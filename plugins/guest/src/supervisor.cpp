@@ -91,8 +91,20 @@ std::uint64_t Supervisor::features() const {
 }
 
 void Supervisor::bury(std::shared_ptr<void> dead) {
-  if (buried_.empty()) loop_.later([this] { buried_.clear(); });
   buried_.push_back(std::move(dead));
+  if (buried_.size() == 1) clear_buried();
+}
+
+// Work that the dead had asked for before their end may still be waiting: it comes first.
+void Supervisor::clear_buried() {
+  loop_.later([this] {
+    loop_.later([this, count = buried_.size()] {
+      const auto end = buried_.begin() + static_cast<std::ptrdiff_t>(count);
+      const std::vector<std::shared_ptr<void>> gone(buried_.begin(), end);
+      buried_.erase(buried_.begin(), end);
+      if (!buried_.empty()) clear_buried();
+    });
+  });
 }
 
 // Hosts -----------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ class Supervisor {
   void shut_down();
   // What was removed from use during this turn and may still be referred to.
   void bury(std::shared_ptr<void> dead);
+  void clear_buried();
   void check_idle();
 
  private:

@@ -192,6 +192,32 @@ TEST_CASE("no descriptor of the guest would be inherited") {
   host.wait(id);
 }
 
+TEST_CASE("hosts that ask and are gone before the answer") {
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  Guest guest = Guest::listening(socket);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::unique_ptr<Host>> hosts;
+    for (int i = 0; i < 4; ++i) {
+      hosts.push_back(std::make_unique<Host>(connect_socket(socket)));
+      REQUIRE(hosts.back()->until([&] { return hosts.back()->hello.has_value(); }));
+    }
+    // The guest sees all of it at once: one that only went, and others with a question.
+    ::kill(guest.pid(), SIGSTOP);
+    hosts.front()->cut();
+    for (std::size_t i = 1; i < hosts.size(); ++i) {
+      hosts[i]->client.info();
+      CHECK(hosts[i]->until([&] { return hosts[i]->client.output().empty(); }));
+      hosts[i]->cut();
+    }
+    ::kill(guest.pid(), SIGCONT);
+  }
+  Host last(connect_socket(socket));
+  CHECK(last.run(shell("echo alive")).out == "alive\n");
+}
+
+// The sanitizers need descriptors of their own: without any, they take sound objects for unsound.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("hosts that found no descriptor left are served once there is one") {
   TempFolder folder;
   const std::string socket = folder.file("s/guest.sock");
@@ -222,3 +248,4 @@ TEST_CASE("hosts that found no descriptor left are served once there is one") {
   ::kill(guest, SIGTERM);
   CHECK(wait_program(guest) == 0);
 }
+#endif

@@ -26,25 +26,31 @@ Handler<void> into(std::promise<Status>& promise) {
   });
 }
 
-// Fills the pool until `release` is set; every slot is busy when it returns.
-struct FullPool {
+// Fills the pool until `release` is set; every slot is busy when it returns. The work may still be
+// at its end when this is gone.
+class FullPool {
+ public:
   FullPool(Runtime& runtime, const Lane& lane, int slots) {
     for (int i = 0; i < slots; ++i)
       runtime.post_blocking(
           lane,
-          [this] {
-            ++busy;
-            released.wait();
+          [state = state_] {
+            ++state->busy;
+            state->released.wait();
           },
-          Handler<void>([this](const Result<void>&) { ++ended; }));
-    while (busy < slots)
+          Handler<void>([](const Result<void>&) {}));
+    while (state_->busy < slots)
       std::this_thread::yield();
   }
-  void release() { promise.set_value(); }
-  std::promise<void> promise;
-  std::shared_future<void> released = promise.get_future().share();
-  std::atomic<int> busy{0};
-  std::atomic<int> ended{0};
+  void release() { state_->promise.set_value(); }
+
+ private:
+  struct State {
+    std::promise<void> promise;
+    const std::shared_future<void> released = promise.get_future().share();
+    std::atomic<int> busy{0};
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace
