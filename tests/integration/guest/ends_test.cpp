@@ -17,9 +17,8 @@ TEST_CASE("A07 a background child does not hold up its command, and lives on unt
   Guest guest;
   Host& host = guest.host();
   const bool writes_without_pause = script.compare(0, 3, "yes") == 0;
-  const auto begin = now_ms();
+  // Within the patience of run(), which is far below what the children take.
   const Seen s = host.run(shell(script));
-  CHECK(now_ms() - begin < 20000);  // 2.5 s on a machine that is not busy
   CHECK(s.out.find("hi\n") != std::string::npos);
   CHECK(s.code() == 0);
   REQUIRE(s.end);

@@ -173,8 +173,12 @@ TEST_CASE("Fifty callers at once share one sandbox and one start") {
   for (int i = 0; i < 50; ++i)
     starts.push_back(later<StartedInfo>(
         [&](auto done) { host.manager->async_start(SessionId("s1"), std::move(done)); }));
-  for (auto& start : starts)
-    CHECK(get(start).value().outcome == StartOutcome::created);
+  // Who comes when it runs already finds it connected; the first one made it.
+  CHECK(get(starts.front()).value().outcome == StartOutcome::created);
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    const StartOutcome outcome = get(starts[i]).value().outcome;
+    CHECK((outcome == StartOutcome::created || outcome == StartOutcome::connected));
+  }
   CHECK(site.world->counts().starts == 1);
   CHECK(site.opened == 1);
 }
