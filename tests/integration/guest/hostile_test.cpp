@@ -216,9 +216,10 @@ TEST_CASE("hosts that ask and are gone before the answer") {
   CHECK(last.run(shell("echo alive")).out == "alive\n");
 }
 
-// The sanitizers need descriptors of their own: without any, they take sound objects for unsound.
-#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("hosts that found no descriptor left are served once there is one") {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("SKIPPED: without descriptors of their own the sanitizers take sound objects for unsound");
+#else
   TempFolder folder;
   const std::string socket = folder.file("s/guest.sock");
   const pid_t guest = ::fork();
@@ -247,5 +248,5 @@ TEST_CASE("hosts that found no descriptor left are served once there is one") {
   }
   ::kill(guest, SIGTERM);
   CHECK(wait_program(guest) == 0);
-}
 #endif
+}

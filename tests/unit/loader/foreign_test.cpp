@@ -107,6 +107,8 @@ void run(const std::filesystem::path& plugin, const std::string& provider_name,
   const auto error = refused.ok() ? other->error() : std::optional(refused.error());
   REQUIRE(error);
   CHECK_FALSE(error->message.empty());
+#else
+  WARN("SKIPPED: programs that cannot be started are not told apart under the thread sanitizer");
 #endif
 
   ask<void>(lane, [sandbox](auto handler) { sandbox->stop(std::move(handler)); });
