@@ -152,6 +152,7 @@ class Process {
   bool killing_ = false;
   std::int64_t kill_at_ = 0;
   std::int64_t step_ms_ = 0;
+  posix::QuietLooks quiet_;
   EventLoop::Timer tree_timer_{};
   bool tree_step_queued_ = false;
   int strays_ = 0;

@@ -56,6 +56,7 @@ void Process::end_tree(std::int64_t grace_ms) {
     return;
   }
   ending_ = true;
+  quiet_ = {};
   kill_at_ = kill_at;
   step_ms_ = kFirstStepMs;
   if (grace_ms > 0) {
@@ -79,16 +80,16 @@ void Process::look_at_tree() {
 void Process::tree_step() {
   EventLoop& loop = supervisor_.loop();
   loop.cancel(tree_timer_);
-  if (exited_ && supervisor_.members(*this).empty()) {
-    tree_ended();
-    return;
-  }
+  if (exited_ && supervisor_.childless()) return tree_ended();
+  const bool nobody = exited_ && !background() && supervisor_.members(*this).empty();
+  if (quiet_.enough(nobody, supervisor_.looks())) return tree_ended();
+  if (nobody) step_ms_ = kFirstStepMs;
   if (!killing_ && loop.now() >= kill_at_) {
     killing_ = true;
     step_ms_ = kFirstStepMs;
   }
   // Again and again: what was forked meanwhile is found by the next look.
-  if (killing_) supervisor_.kill_soon(*this);
+  if (killing_ && !nobody) supervisor_.kill_soon(*this);
   const std::int64_t next = loop.now() + step_ms_;
   step_ms_ = std::min(step_ms_ * 2, kLastStepMs);
   tree_timer_ = loop.at(killing_ ? next : std::min(next, kill_at_), [this] { tree_step(); });
