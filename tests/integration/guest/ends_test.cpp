@@ -237,7 +237,8 @@ TEST_CASE("D02 a stop that ends the guest loses no output and no end", "[cases.D
     const auto id = host.spawn(
         shell("trap 'head -c 5000000 /dev/zero; exit 3' TERM; echo up; while :; do sleep .02; "
               "done"));
-    const auto quiet = host.spawn(shell("echo up; " + long_sleep()));
+    // In its place: a child that is forked while the signals are sent out would wait for the grace.
+    const auto quiet = host.spawn(shell("echo up; exec " + long_sleep()));
     REQUIRE(host.until([&] { return host.of(id).out == "up\n" && host.of(quiet).out == "up\n"; }));
     wire::StopAllRequest stop;
     stop.exit = true;
