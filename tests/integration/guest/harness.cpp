@@ -307,8 +307,8 @@ std::optional<Guest> Guest::crowded() {
   // has as its standard input.
   constexpr const char* script =
       "echo 30000 2>/dev/null >/proc/sys/kernel/ns_last_pid || exit 99; exec 3<&0; "
-      "for i in $(seq 200); do sleep 900 3<&- & done; echo 400 >/proc/sys/kernel/ns_last_pid; "
-      "\"$@\" <&3 3<&- & exec 3<&-; wait $!";
+      "crowd() { for i in $(seq $1); do sleep 900 3<&- & done; }; crowd 500; "
+      "echo 400 >/proc/sys/kernel/ns_last_pid; crowd 30; \"$@\" <&3 3<&- & exec 3<&-; wait $!";
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw std::runtime_error("socketpair failed");
