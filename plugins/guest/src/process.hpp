@@ -120,7 +120,9 @@ class Process {
   void grant_input();
 
   void deadline_passed();
+  void terminate(const posix::Member& member);
   void terminate_tree();
+  void terminate_orphans();
   void tree_step();
   void tree_ended();
 

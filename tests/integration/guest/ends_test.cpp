@@ -254,6 +254,19 @@ TEST_CASE("D02 a stop that ends the guest loses no output and no end", "[cases.D
   }
 }
 
+TEST_CASE("B03 who loses its parent to a stop does not hold it up for the grace", "[cases.B03]") {
+  const std::string sleeper = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  const auto id =
+      host.spawn(shell("trap '" + sleeper + " & exit' TERM; echo up; while :; do sleep .02; done"));
+  REQUIRE(host.until([&] { return host.of(id).out == "up\n"; }));
+  wire::StopAllRequest stop;
+  stop.grace_ms = 3600 * 1000;
+  CHECK(host.wait(host.client.stop_all(stop)).done);
+  CHECK_FALSE(runs(sleeper));
+}
+
 TEST_CASE("signals reach the leader, the group or the tree") {
   Guest guest;
   Host& host = guest.host();
