@@ -92,7 +92,7 @@ NewSession open_session(App& app, const SessionArguments& arguments) {
 }
 
 StartedInfo start_session(App& app, const Session& session) {
-  const auto info = session.sandbox()->start();
+  auto info = session.sandbox()->start();
   if (!app.terminal().json()) tell_warnings(app, session, info);
   return info;
 }
