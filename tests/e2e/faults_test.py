@@ -22,13 +22,17 @@ def config(t, rule):
 def test_a_host_that_is_killed_between_create_and_persist_leaves_a_machine_that_is_adopted(t):
     path = config(t, "{at: start, do: half_open}")
     child = t.spawn("--config", path, "start", "--session", "s")
-    machine = wait_until(lambda: guests(t), "the machine is there")
+    instance = t.path("root", ".sandforge", "s", "guest.instance")
+    wait_until(lambda: os.path.exists(instance) and os.path.exists(t.path("root", "s")) and
+               os.path.getsize(instance) > 0, "the machine is there")
     child.send_signal(signal.SIGKILL)
     t.finish(child, -signal.SIGKILL)
-    # Another host, without faults and without the first one's memory.
+    machine = t.read("root", ".sandforge", "s", "guest.instance")
+    # Another host, without the first one's memory; the session remembers its configuration.
+    t.write("faults.yaml", "sandbox: {provider: local}\n")
     ran = t.sf("exec", "s", "--", "sh", "-c", "echo $PPID")
-    assert ran.text.split() == [str(pid) for pid in machine], (ran, machine)
-    assert guests(t) == machine
+    assert ran.text.split() == [str(pid) for pid in guests(t)], (ran, guests(t))
+    assert t.read("root", ".sandforge", "s", "guest.instance") == machine
 
 
 # [cases.B11]
