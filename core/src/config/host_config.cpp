@@ -284,7 +284,7 @@ class Checker {
   std::vector<ConfigIssue> issues_;
 };
 
-HostConfigResult refused(std::string file, std::string_view text, SourcePosition at,
+HostConfigResult refused(const std::string& file, std::string_view text, SourcePosition at,
                          std::string message) {
   HostConfigResult out;
   out.report = format_diagnostic(file, text, at, message);
@@ -306,7 +306,7 @@ HostConfigResult parse_host_config(std::string text, std::string file,
                                    const std::filesystem::path& directory,
                                    const HostConfigSections& sections) {
   YamlResult read = parse_yaml(text);
-  if (!read) return refused(std::move(file), text, read.error.at, read.error.message);
+  if (!read) return refused(file, text, read.error.at, read.error.message);
   auto config = std::make_shared<HostConfig>();
   config->file = std::move(file);
   config->directory = directory;
