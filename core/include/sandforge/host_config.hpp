@@ -7,6 +7,8 @@
 //     provider: docker
 //     options: {network: ISOLATED, env: {GH_TOKEN: "${GH_TOKEN}"}}
 //     settings: {baseImage: node:22-slim}
+//     wrap: fault               # for tests: see sandforge/fault_plan.hpp
+//     faults: {rules: [{at: start, do: delay, ms: 500}]}
 //   providers:                  # for hosts that use several; same members as sandbox
 //     e2b: {options: {apiKey: "file:secrets/e2b"}}
 //   session: {store: state/sessions.db}
@@ -50,6 +52,7 @@ struct ProviderConfig {
   std::string pointer;             // of the object that holds options and settings
   json::Value options = nullptr;   // an object, or null when not given
   json::Value settings = nullptr;  // an object, or null when not given
+  json::Value faults = nullptr;    // with `wrap: fault`: of sandforge/fault_plan.hpp, else null
 };
 
 struct HostConfig {

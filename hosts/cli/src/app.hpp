@@ -70,9 +70,11 @@ class App {
 
   // The provider of a new session; throws the Error where sandboxes are off.
   std::string choose_provider(const std::string& named);
-  // With the options of this configuration (null: none). Throws the Error.
+  // With the options of this configuration (null: none), and with its faults where it is to be
+  // used and not only looked at. Throws the Error.
+  enum class Faults : std::uint8_t { none, injected };
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
-                              const json::Object& context = {});
+                              const json::Object& context = {}, Faults faults = Faults::none);
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);
@@ -80,6 +82,8 @@ class App {
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
+  std::shared_ptr<ProviderBackend> open_faulty(const ProviderConfig& configured,
+                                               json::Object options, ProviderRegistry& known);
   void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
   void make_registry();

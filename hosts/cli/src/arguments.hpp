@@ -82,11 +82,18 @@ struct ConfigCheckArguments {
   std::string file;
 };
 struct PluginsDoctorArguments {};
+struct FaultProxyArguments {
+  std::string listen;
+  std::string to;
+  std::string rules_file;
+  std::vector<std::string> rules;  // YAML, one rule each
+  bool remote = false;
+};
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
                  RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments>;
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments>;
 
 struct CommandLine {
   GlobalArguments global;

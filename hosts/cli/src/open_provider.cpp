@@ -1,5 +1,6 @@
 // From a name and a configuration to an opened provider with its settings schema.
 #include "app.hpp"
+#include "sandforge/faults.hpp"
 #include "sandforge/settings.hpp"
 
 namespace sandforge::cli {
@@ -45,7 +46,7 @@ std::optional<std::string> factory_of(const json::Object& context) {
 }  // namespace
 
 ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
-                                 const json::Object& context) {
+                                 const json::Object& context, Faults faults) {
   ProviderSetup out;
   json::Object options;
   const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
@@ -69,7 +70,10 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
       out.session_env = to_env(session.env);
     }
   }
-  out.backend = known.open(name, std::move(options));
+  const bool faulty =
+      faults == Faults::injected && configured != nullptr && !configured->faults.is_null();
+  out.backend = faulty ? open_faulty(*configured, std::move(options), known)
+                       : known.open(name, std::move(options));
   out.description = await_result<Description>([&](auto done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));
     out.backend->lane().post(
@@ -78,6 +82,17 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   out.settings_schema =
       compile(out.description.settings_schema, SchemaProfile::settings, name, "the settings");
   return out;
+}
+
+// Faults that its configuration asks for are nothing that anybody is to meet unawares.
+std::shared_ptr<ProviderBackend> App::open_faulty(const ProviderConfig& configured,
+                                                  json::Object options, ProviderRegistry& known) {
+  terminal_.warn("the configuration injects faults into the provider '" + configured.name + "'");
+  auto script = FaultScript::create(read_fault_plan(configured.faults).value()).value();
+  return await_result<std::shared_ptr<ProviderBackend>>([&](auto done) {
+    async_open_with_faults(*runtime_, known, configured.name, std::move(options), std::move(script),
+                           std::move(done));
+  });
 }
 
 void App::check_configured(const std::string& provider) {
@@ -98,7 +113,7 @@ void App::open_for_record(const SessionRecord& record, Handler<OpenedProvider> d
   const auto open = [this, record] {
     ConfigPtr config = this->config();
     if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
-    auto setup = open_provider(record.provider, config, record.context);
+    auto setup = open_provider(record.provider, config, record.context, Faults::injected);
     OpenedProvider out;
     out.backend = setup.backend;
     out.env = setup.session_env;

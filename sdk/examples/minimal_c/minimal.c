@@ -86,7 +86,9 @@ static sf_status box_start(sf_sandbox* self, const sf_start_request* request,
   answer a;
   (void)request;
   memset(&a, 0, sizeof a);
-  a.start = *events;
+  /* An older host may know less of it. */
+  memcpy(&a.start, events,
+         events->struct_size < sizeof a.start ? events->struct_size : sizeof a.start);
   return later(lane_of(self), &a, give_start, op, err);
 }
 

@@ -156,8 +156,9 @@ class World : public std::enable_shared_from_this<World> {
   // Guarded by the mutex, as is what follows.
   Program program = basic_program;
   bool enforce_timeouts = true;
-  bool has_processes = false;        // the processes extension
-  std::vector<ProcessInfo> foreign;  // processes of earlier hosts, all attachable
+  bool has_processes = false;                 // the processes extension
+  std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
+  std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
   std::map<ProcessId, std::string> foreign_output;
   std::map<std::string, Machine> machines;  // by session id
   Counts counted;
@@ -218,6 +219,7 @@ class Box final : public SandboxBackend,
     if (const auto it = world_->machines.find(session()); it != world_->machines.end()) {
       info.state = it->second.state;
       info.sandbox_id = it->second.id;
+      info.created_at_ns = world_->created_at_ns;
       info.memory_mb = 1024;
       info.cpu_millis = 1500;
       info.metadata.set("providerResourceId", "resource-" + it->second.id.str());
