@@ -72,7 +72,8 @@ class App {
   std::string choose_provider(const std::string& named);
   // With the options of this configuration (null: none). Throws the Error.
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
-                              const json::Object& context = {});
+                              const json::Object& context = {},
+                              OpenPurpose purpose = OpenPurpose::use);
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);
@@ -80,7 +81,8 @@ class App {
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
-  void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
+  void open_for_record(const SessionRecord& record, OpenPurpose purpose,
+                       Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
   void make_registry();
   void make_services();
