@@ -143,10 +143,15 @@ struct ResolvedOptions {
   std::vector<ConfigIssue> issues;
 };
 
+enum class Unresolved : std::uint8_t {
+  refused,   // an issue
+  left_out,  // with its member, and without the last check: for removing what needs it no more
+};
 // Options for the provider: secrets and a record `env` resolved, a list `env` left out because it
 // depends on the session (session_env), then checked against the schema once more.
 ResolvedOptions resolve_options(const HostConfig& config, const ProviderConfig& provider,
-                                const CompiledSchema& options, const ReferenceSource& source);
+                                const CompiledSchema& options, const ReferenceSource& source,
+                                Unresolved unresolved = Unresolved::refused);
 
 struct SessionEnv {
   json::Value env;                 // name to text, or to null for a variable that is to be unset

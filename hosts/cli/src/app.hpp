@@ -74,7 +74,9 @@ class App {
   // used and not only looked at. Throws the Error.
   enum class Faults : std::uint8_t { none, injected };
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
-                              const json::Object& context = {}, Faults faults = Faults::none);
+                              const json::Object& context = {},
+                              OpenPurpose purpose = OpenPurpose::use,
+                              Faults faults = Faults::none);
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);
@@ -84,7 +86,8 @@ class App {
  private:
   std::shared_ptr<ProviderBackend> open_faulty(const ProviderConfig& configured,
                                                json::Object options, ProviderRegistry& known);
-  void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
+  void open_for_record(const SessionRecord& record, OpenPurpose purpose,
+                       Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
   void make_registry();
   void make_services();

@@ -46,7 +46,8 @@ std::optional<std::string> factory_of(const json::Object& context) {
 }  // namespace
 
 ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
-                                 const json::Object& context, Faults faults) {
+                                 const json::Object& context, OpenPurpose purpose,
+                                 Faults faults) {
   ProviderSetup out;
   json::Object options;
   const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
@@ -56,12 +57,15 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
     const auto schema = compile(info->options_schema, SchemaProfile::options, name, "the options");
     if (auto issues = check_provider(*config, *configured, *schema); !issues.empty())
       throw_error(from_issues(*config, std::move(issues)));
-    auto resolved = resolve_options(*config, *configured, *schema, host_references());
+    const bool removal = purpose == OpenPurpose::removal;
+    auto resolved = resolve_options(*config, *configured, *schema, host_references(),
+                                    removal ? Unresolved::left_out : Unresolved::refused);
     if (!resolved.issues.empty()) throw_error(from_issues(*config, std::move(resolved.issues)));
     options = std::move(resolved.options.as_object());
     if (const auto* defaults = options.find("defaults"); defaults != nullptr)
       out.host_defaults = *defaults;
-    if (const auto* env = configured->options.find("env"); env != nullptr && env->is_array()) {
+    const auto* env = configured->options.find("env");
+    if (env != nullptr && env->is_array() && !removal) {
       const auto factory = factory_of(context);
       auto session = resolved_session_env(
           *config, *configured, factory ? std::optional<std::string_view>(*factory) : std::nullopt,
@@ -107,13 +111,15 @@ void App::check_configured(const std::string& provider) {
 }
 
 // Blocks on files and plugins, so it is done on the pool.
-void App::open_for_record(const SessionRecord& record, Handler<OpenedProvider> done) {
+void App::open_for_record(const SessionRecord& record, OpenPurpose purpose,
+                          Handler<OpenedProvider> done) {
   auto held = std::make_shared<Handler<OpenedProvider>>(std::move(done));
   auto result = std::make_shared<Result<OpenedProvider>>(OpenedProvider());
-  const auto open = [this, record] {
+  const auto open = [this, record, purpose] {
     ConfigPtr config = this->config();
     if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
-    auto setup = open_provider(record.provider, config, record.context, Faults::injected);
+    auto setup =
+        open_provider(record.provider, config, record.context, purpose, Faults::injected);
     OpenedProvider out;
     out.backend = setup.backend;
     out.env = setup.session_env;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fake_process.hpp"
+#include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
 
 namespace sandforge::fake {
@@ -62,7 +63,8 @@ struct StartScript {
 };
 
 struct Counts {
-  int creates = 0, starts = 0, stops = 0, destroys = 0, spawns = 0, infos = 0, lists = 0;
+  int describes = 0, creates = 0, starts = 0, stops = 0, destroys = 0, spawns = 0, infos = 0,
+      lists = 0;
 };
 
 class Provider;
@@ -156,6 +158,7 @@ class World : public std::enable_shared_from_this<World> {
   // Guarded by the mutex, as is what follows.
   Program program = basic_program;
   bool enforce_timeouts = true;
+  std::vector<std::string> features = command_features();
   bool has_processes = false;                 // the processes extension
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
   std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
@@ -406,9 +409,12 @@ class Provider final : public ProviderBackend {
   const std::string& name() const noexcept override { return name_; }
   const Lane& lane() const noexcept override { return lane_; }
   void describe(Handler<Description> done) override {
-    lane_.post([done = std::make_shared<Handler<Description>>(std::move(done))] {
+    const std::lock_guard lock(world_->mutex);
+    ++world_->counted.describes;
+    lane_.post([done = std::make_shared<Handler<Description>>(std::move(done)),
+                features = world_->features] {
       Description description;
-      description.features = {"spawn.stdin", "spawn.kill", "spawn.signal"};
+      description.features = features;
       std::move (*done)(std::move(description));
     });
   }
