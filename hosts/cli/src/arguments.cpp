@@ -62,6 +62,7 @@ struct Builder {
     add_remove();
     add_information();
     add_fault_proxy();
+    add_new();
   }
 
   void add_global() {
@@ -289,6 +290,24 @@ struct Builder {
     });
   }
 
+  void add_new() {
+    auto* sub = app.add_subcommand("new", "Write a project for a provider of your own");
+    sub->add_option_function<std::string>(
+           "NAME",
+           [this](const std::string& text) {
+             made.name = value_or_usage("NAME", parse_project_name(text));
+           },
+           "What configurations will call it: a-z, 0-9 and dashes")
+        ->required()
+        ->type_name("");
+    sub->add_option("--lang", made.language, "Of the provider: cpp, coroutine (C++20) or c")
+        ->type_name("LANGUAGE")
+        ->check(CLI::IsMember({"cpp", "coroutine", "c"}).description(""));
+    sub->add_option("--dir", made.folder, "Folder of the project, new or empty; else NAME")
+        ->type_name("DIR");
+    on(sub, [this] { return Subcommand(made); });
+  }
+
   void on(CLI::App* sub, std::function<Subcommand()> make) {
     makers.emplace_back(sub, std::move(make));
   }
@@ -324,6 +343,7 @@ struct Builder {
   SettingsArguments settings;
   ConfigCheckArguments check;
   FaultProxyArguments fault_proxy;
+  NewArguments made;
   std::vector<std::string> command;
   std::vector<std::pair<CLI::App*, std::function<Subcommand()>>> makers;
 };

@@ -355,7 +355,8 @@ TEST_CASE("process service: output, exit codes, signals, streams") {
 TEST_CASE("process service: the environment is what was given, and no descriptor is inherited") {
   Service service;
   auto bare = program({"/usr/bin/env"});
-  bare.env = {{"A", "1"}, {"B", std::nullopt}, {"C", ""}};
+  bare.env = {{"A", "0"},          {"D", "1"}, {"A", "1"},
+              {"B", std::nullopt}, {"C", ""},  {"D", std::nullopt}};
   std::vector<std::string> lines;
   std::istringstream text(service.run(bare)->out_);
   for (std::string line; std::getline(text, line);) {

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 
-#include "fake_loop.hpp"
+#include "loop.hpp"
 
-namespace sandforge::fake {
+namespace sandforge::testing {
 
-// In memory. All of it happens on the lane.
+/*
+ * In memory: delivers under credit what the test pushes, and hands the test what the plugin writes.
+ * All of it happens on the lane; push, push_call, finish and writable may be called on any thread
+ * until the stream is over. live counts those that still exist.
+ */
 class Stream : public sf_stream {
  public:
   static inline std::atomic<int> live{0};
@@ -18,6 +21,7 @@ class Stream : public sf_stream {
   // What the far end does with input. write answers how many bytes it takes.
   std::function<std::size_t(std::string_view, std::uint32_t)> on_write;
   std::function<void()> on_shutdown;
+  // Decides how a cancelled stream ends, and calls finish; else it ends in SF_CANCELLED.
   std::function<void()> on_cancel;
 
   static std::shared_ptr<Stream> create(Lane& lane, const sf_stream_events& events,
@@ -80,7 +84,9 @@ class Stream : public sf_stream {
  private:
   std::shared_ptr<Stream> self() {
     const std::lock_guard lock(mutex_);
-    return handle_ ? handle_ : running_ ? running_ : throw std::logic_error("stream is over");
+    return handle_    ? handle_
+           : running_ ? running_
+                      : throw Failed("a test used a stream that is over");
   }
 
   static Stream& of(sf_stream* stream) { return *static_cast<Stream*>(stream); }
@@ -110,8 +116,8 @@ class Stream : public sf_stream {
           of(s).lane_.post([me = of(s).self()] {
             if (!me->running_ || me->cancelled_) return;
             me->cancelled_ = true;
-            if (me->on_cancel) me->on_cancel();
-            if (!me->end_) me->end_ = Failure{SF_CANCELLED, 0, "cancelled", {}, SF_NONE};
+            if (me->on_cancel) return me->on_cancel();
+            if (!me->end_) me->end_ = Failure(SF_CANCELLED, "cancelled");
             me->deliver();
           });
         },
@@ -193,4 +199,4 @@ class Stream : public sf_stream {
   std::shared_ptr<Stream> running_;
 };
 
-}  // namespace sandforge::fake
+}  // namespace sandforge::testing

@@ -1,15 +1,19 @@
-// A host for tests of plugins: every service is a fake that the test can look into. Nothing of it
-// is tied to a framework; the test turns the loop by hand.
-//
-//   fake::Host host;
-//   host.env["TOKEN"] = "x";
-//   host.http.handler = [](const auto& exchange) { exchange->answer(200, "{}"); };
-//   … host.loop.run_until([&] { return finished; });
+/*
+ * A host for tests of plugins: every service is a fake that the test can look into, and the test
+ * turns the loop by hand. Nothing of it is tied to a framework for tests.
+ *
+ *   testing::Host host;
+ *   host.env["TOKEN"] = "x";
+ *   host.http.expect("GET", "/v1/boxes").answer(200, "[]");
+ *   … host.loop.run_until([&] { return finished; });
+ *   host.loop.advance(std::chrono::minutes(5));
+ *
+ * A test that drives a provider begins with session.hpp.
+ */
 #pragma once
 
 #include <sandforge/ext/host_clock.h>
 #include <sandforge/ext/host_env.h>
-#include <sandforge/ext/host_executor.h>
 #include <sandforge/ext/host_log.h>
 #include <sandforge/ext/host_paths.h>
 #include <sandforge/ext/host_secrets.h>
@@ -17,72 +21,85 @@
 
 #include <set>
 
-#include "fake_http.hpp"
-#include "fake_process.hpp"
+#include "executor.hpp"
+#include "http.hpp"
+#include "process.hpp"
 
-namespace sandforge::fake {
+namespace sandforge::testing {
 
+// The value of a secret field reads "***", and so does it wherever it stands in the record.
+struct LogField {
+  std::string name;
+  std::string value;
+  bool secret = false;
+
+  bool operator==(const LogField& other) const {
+    return name == other.name && value == other.value && secret == other.secret;
+  }
+};
+struct LogRecord {
+  std::uint32_t level;  // SF_LOG_*
+  std::string message;
+  std::vector<LogField> fields;
+};
+
+/*
+ * The members are filled by the test before the plugin runs, or from tasks of the loop. It must
+ * outlive everything of the plugin, and its end waits for blocking work.
+ */
 class Host : public sf_host {
  public:
-  struct LogLine {
-    std::uint32_t level;
-    std::string message;
-    std::vector<std::pair<std::string, std::string>> fields;  // secret values read "***"
-  };
-
   Loop loop;
+  Executor executor{loop};
   HttpService http;
   ProcessService process;
   std::map<std::string, std::string> env;
-  std::set<std::string> forbidden_env;
+  std::set<std::string> forbidden_env;  // what the manifest would have to name
   std::map<std::string, std::string> secrets;
-  std::map<std::string, std::string> state;
-  std::map<std::uint32_t, std::string> paths;
-  std::atomic<std::int64_t> now{1'700'000'000'000'000'000};
-  std::set<std::string> absent;  // ids of services that this host does not have
-  bool hold_blocking = false;    // queue blocking work instead of running it
+  std::map<std::string, std::string> state;    // by "SESSION/KEY"; of all sessions: "/KEY"
+  std::map<std::uint32_t, std::string> paths;  // by SF_PATH_*
+  std::set<std::string> absent;                // ids of services that this host does not have
 
   Host() {
     static constexpr sf_host_vtbl functions = {
         sizeof(sf_host_vtbl), SF_ABI_MAJOR, SF_ABI_MINOR,
         [](sf_host* h, sf_str id) noexcept -> const void* { return of(h).service(text(id)); }};
     vtbl = &functions;
-    fill();
+    fill_work();
+    fill_stored();
+    fill_plain();
   }
   ~Host() {
+    executor.release();
     join();
     loop.drain();
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  std::vector<LogLine> log() const {
+  // The time that the plugin reads. Moved by loop.advance.
+  std::int64_t now() const { return loop.now(); }
+
+  std::vector<LogRecord> log() const {
     const std::lock_guard lock(mutex_);
     return log_;
   }
-
-  // Blocking work that waits because of hold_blocking, or runs.
-  std::size_t blocking_queued() const {
-    const std::lock_guard lock(mutex_);
-    return queued_.size();
-  }
-  void run_held() {
-    hold_blocking = false;
-    std::vector<std::shared_ptr<Job>> jobs;
-    {
-      const std::lock_guard lock(mutex_);
-      jobs.swap(queued_);
+  // Whether a message or a field of the log has this text. What is masked has not.
+  bool logged(std::string_view what) const {
+    const auto has = [&](const std::string& in) { return in.find(what) != std::string::npos; };
+    for (const LogRecord& record : log()) {
+      if (has(record.message)) return true;
+      for (const LogField& field : record.fields)
+        if (has(field.value)) return true;
     }
-    for (const auto& job : jobs)
-      start(job);
+    return false;
   }
+
+  // Waits for the threads of blocking work and of commands.
   void join() {
     for (;;) {
       std::vector<std::thread> running;
-      {
-        const std::lock_guard lock(mutex_);
-        running.swap(threads_);
-      }
+      executor.take_threads(running);
       process.take_threads(running);
       if (running.empty()) return;
       for (auto& thread : running)
@@ -91,14 +108,6 @@ class Host : public sf_host {
   }
 
  private:
-  struct Job {
-    Lane& lane;
-    void (*work)(void*) noexcept;
-    void* work_ctx;
-    sf_completion done;
-    std::atomic<int> phase{0};  // 0 queued, 1 begun, 2 cancelled
-  };
-
   static Host& of(sf_host* host) { return *static_cast<Host*>(host); }
 
   const void* service(const std::string& id) const {
@@ -107,85 +116,24 @@ class Host : public sf_host {
     return found == services_.end() ? nullptr : found->second;
   }
 
-  static void complete(Lane& lane, sf_completion done, Failure failure = {}) {
-    lane.post([done, failure = std::move(failure)] {
-      const sf_error error = failure.view();
-      done.done(done.ctx, failure ? &error : nullptr);
-    });
-  }
-
-  void start(const std::shared_ptr<Job>& job) {
-    int queued = 0;
-    if (!job->phase.compare_exchange_strong(queued, 1)) return;
-    const std::lock_guard lock(mutex_);
-    threads_.emplace_back([job] {
-      job->work(job->work_ctx);
-      complete(job->lane, job->done);
-      job->lane.release();
-    });
-  }
-
-  static sf_status post_blocking(sf_host* h, sf_lane* lane, void (*work)(void*) noexcept, void* ctx,
-                                 sf_completion done, sf_op** op, const sf_error_sink*) noexcept {
-    Lane& on = Lane::of(lane);
-    on.retain();
-    std::shared_ptr<Job> job(new Job{on, work, ctx, done, {0}});
-    Op::give(op, [job] {
-      int queued = 0;
-      if (!job->phase.compare_exchange_strong(queued, 2)) return;
-      complete(job->lane, job->done, {SF_CANCELLED, 0, "cancelled", {}, SF_NONE});
-      job->lane.release();
-    });
-    if (of(h).hold_blocking) {
-      const std::lock_guard lock(of(h).mutex_);
-      of(h).queued_.push_back(job);
-    } else {
-      of(h).start(job);
-    }
-    return SF_OK;
-  }
-
-  static sf_status timer(sf_host* h, sf_lane* lane, std::uint64_t delay_ms, sf_completion done,
-                         sf_op** op, const sf_error_sink*) noexcept {
-    Lane& on = Lane::of(lane);
-    Loop& loop = of(h).loop;
-    on.retain();
-    const auto id = loop.at(Loop::Clock::now() + std::chrono::milliseconds(delay_ms), [&on, done] {
-      complete(on, done);
-      on.release();
-    });
-    Op::give(op, [&on, &loop, id, done] {
-      if (!loop.drop_timer(id)) return;
-      complete(on, done, {SF_CANCELLED, 0, "cancelled", {}, SF_NONE});
-      on.release();
-    });
-    return SF_OK;
-  }
-
-  static sf_status adopt(sf_host* h, sf_lane* lane, std::int32_t descriptor, std::uint64_t window,
-                         const sf_stream_events* events, sf_stream** stream,
-                         const sf_error_sink*) noexcept {
-    ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
-    auto core = std::make_shared<DescriptorStream::Core>(
-        Lane::of(lane), *events,
-        std::vector<DescriptorStream::Reader>{{descriptor, SF_CHANNEL_DATA}}, descriptor, window);
-    auto* handle = new DescriptorStream::Handle;
-    DescriptorStream::bind(*handle, core, true);
-    *stream = handle;
-    const std::lock_guard lock(of(h).mutex_);
-    of(h).threads_.emplace_back([core] { core->run(); });
-    return SF_OK;
-  }
-
-  void fill_executor() {
+  void fill_work() {
     executor_.struct_size = sizeof executor_;
     executor_.lane_create = [](sf_host* h, sf_lane** lane, const sf_error_sink*) noexcept {
-      *lane = Lane::create(of(h).loop);
-      return SF_OK;
+      return of(h).executor.lane_create(lane);
     };
-    executor_.timer = timer;
-    executor_.post_blocking = post_blocking;
-    executor_.adopt_descriptor = adopt;
+    executor_.timer = [](sf_host* h, sf_lane* lane, std::uint64_t ms, sf_completion done,
+                         sf_op** op, const sf_error_sink*) noexcept {
+      return of(h).executor.timer(Lane::of(lane), ms, done, op);
+    };
+    executor_.post_blocking = [](sf_host* h, sf_lane* lane, void (*work)(void*) noexcept, void* ctx,
+                                 sf_completion done, sf_op** op, const sf_error_sink*) noexcept {
+      return of(h).executor.post_blocking(Lane::of(lane), work, ctx, done, op);
+    };
+    executor_.adopt_descriptor = [](sf_host* h, sf_lane* lane, std::int32_t descriptor,
+                                    std::uint64_t window, const sf_stream_events* events,
+                                    sf_stream** stream, const sf_error_sink*) noexcept {
+      return of(h).executor.adopt(Lane::of(lane), descriptor, window, *events, stream);
+    };
     services_[SF_SERVICE_EXECUTOR] = &executor_;
     process.spawn = [](sf_host* h, sf_lane* lane, const sf_command* command,
                        const sf_stream_events* io, const sf_process_events* events,
@@ -201,7 +149,7 @@ class Host : public sf_host {
     services_[SF_SERVICE_HTTP] = static_cast<sf_http_service*>(&http);
   }
 
-  void fill_values() {
+  void fill_stored() {
     state_.struct_size = sizeof state_;
     state_.get = [](sf_host* h, sf_lane* lane, sf_context* scope, sf_str key,
                     sf_state_value_completion done, sf_op** op, const sf_error_sink*) noexcept {
@@ -224,7 +172,7 @@ class Host : public sf_host {
         of(h).state[state_key(scope, key)] = text(value);
       }
       Op::give(op, nullptr);
-      complete(Lane::of(lane), done);
+      Lane::of(lane).complete(done);
       return sf_status{SF_OK};
     };
     services_[SF_SERVICE_STATE] = &state_;
@@ -235,7 +183,7 @@ class Host : public sf_host {
       const bool known = found != of(h).secrets.end();
       Op::give(op, nullptr);
       Lane::of(lane).post([done, known, value = known ? found->second : std::string()] {
-        const Failure failure{SF_NOT_FOUND, 0, "no such secret", {}, SF_NONE};
+        const Failure failure(SF_NOT_FOUND, "no such secret");
         const sf_error error = failure.view();
         done.done(done.ctx, known ? nullptr : &error, str(value));
       });
@@ -244,22 +192,14 @@ class Host : public sf_host {
     services_[SF_SERVICE_SECRETS] = &secrets_;
   }
 
-  void fill() {
-    fill_executor();
-    fill_values();
+  void fill_plain() {
     log_service_.struct_size = sizeof log_service_;
     log_service_.write = [](sf_host* h, std::uint32_t level, sf_str message,
                             const sf_log_field* first, std::size_t count,
                             std::size_t stride) noexcept {
-      LogLine line{level, text(message), {}};
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto* at = reinterpret_cast<const char*>(first) + i * stride;
-        const auto& field = *reinterpret_cast<const sf_log_field*>(at);
-        const bool secret = (field.flags & SF_FIELD_SECRET) != 0;
-        line.fields.emplace_back(text(field.name), secret ? "***" : text(field.value));
-      }
+      LogRecord record = masked(level, text(message), first, count, stride);
       const std::lock_guard lock(of(h).mutex_);
-      of(h).log_.push_back(std::move(line));
+      of(h).log_.push_back(std::move(record));
     };
     log_service_.level = [](sf_host*) noexcept -> std::uint32_t { return SF_LOG_DEBUG; };
     services_[SF_SERVICE_LOG] = &log_service_;
@@ -275,8 +215,10 @@ class Host : public sf_host {
     };
     services_[SF_SERVICE_ENV] = &env_service_;
     clock_.struct_size = sizeof clock_;
-    clock_.now = [](sf_host* h) noexcept -> std::int64_t { return of(h).now; };
-    clock_.monotonic = [](sf_host* h) noexcept { return static_cast<std::uint64_t>(of(h).now); };
+    clock_.now = [](sf_host* h) noexcept -> std::int64_t { return of(h).loop.now(); };
+    clock_.monotonic = [](sf_host* h) noexcept {
+      return static_cast<std::uint64_t>(of(h).loop.since_start().count());
+    };
     services_[SF_SERVICE_CLOCK] = &clock_;
     paths_service_.struct_size = sizeof paths_service_;
     paths_service_.get = [](sf_host* h, std::uint32_t kind) noexcept {
@@ -292,6 +234,28 @@ class Host : public sf_host {
     return session + "/" + text(key);
   }
 
+  static LogRecord masked(std::uint32_t level, std::string message, const sf_log_field* first,
+                          std::size_t count, std::size_t stride) {
+    LogRecord record{level, std::move(message), {}};
+    std::vector<std::string> hidden;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto raw = plugin::detail::read_element(first, stride, i);
+      const bool secret = (raw.flags & SF_FIELD_SECRET) != 0;
+      record.fields.push_back({text(raw.name), secret ? "***" : text(raw.value), secret});
+      if (secret && raw.value.len > 0) hidden.push_back(text(raw.value));
+    }
+    for (const std::string& value : hidden) {
+      mask(record.message, value);
+      for (LogField& field : record.fields)
+        if (!field.secret) mask(field.value, value);
+    }
+    return record;
+  }
+  static void mask(std::string& in, const std::string& value) {
+    for (auto at = in.find(value); at != std::string::npos; at = in.find(value, at + 3))
+      in.replace(at, value.size(), "***");
+  }
+
   std::map<std::string, const void*> services_;
   sf_executor_service executor_{};
   sf_state_service state_{};
@@ -301,9 +265,23 @@ class Host : public sf_host {
   sf_clock_service clock_{};
   sf_paths_service paths_service_{};
   mutable std::mutex mutex_;
-  std::vector<LogLine> log_;
-  std::vector<std::shared_ptr<Job>> queued_;
-  std::vector<std::thread> threads_;
+  std::vector<LogRecord> log_;
 };
 
-}  // namespace sandforge::fake
+// What plugins were given and have not released, such as "2 lanes, 1 process"; empty: nothing. Over
+// all hosts of the program.
+inline std::string left_over() {
+  std::string text;
+  const auto add = [&](int count, const char* one, const char* many) {
+    if (count == 0) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + (count == 1 ? one : many);
+  };
+  add(Lane::live, "lane", "lanes");
+  add(Op::live, "operation", "operations");
+  add(Stream::live, "stream", "streams");
+  add(Process::live, "process", "processes");
+  add(HttpService::live_clients, "http client", "http clients");
+  return text;
+}
+
+}  // namespace sandforge::testing

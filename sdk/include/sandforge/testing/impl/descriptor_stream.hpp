@@ -1,4 +1,4 @@
-// A stream over file descriptors, and commands of this machine. A thread each: fit for tests only.
+// A stream over file descriptors, with a thread of its own: fit for tests only.
 #pragma once
 
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <memory>
 #include <optional>
 
-#include "fake_loop.hpp"
+#include "../loop.hpp"
 
-namespace sandforge::fake {
+namespace sandforge::testing {
 
 // Reads from some descriptors, each a channel, and writes to one. Runs until all readers ended.
 class DescriptorStream {
@@ -74,7 +74,10 @@ class DescriptorStream {
       writer = -1;
     }
 
-    // The thread.
+    // Runs it on a thread of its own, which the caller joins.
+    static std::thread start(const std::shared_ptr<Core>& core) {
+      return std::thread([core, busy = Loop::Outside(core->lane.loop())] { core->run(); });
+    }
     void run() {
       std::vector<char> buffer(65536);
       while (!readers.empty()) {
@@ -144,7 +147,7 @@ class DescriptorStream {
       lane.post([me = shared_from_this(), before_done] {
         if (before_done) before_done();
         sf_stream_end end{sizeof(sf_stream_end), me->delivered, me->dropped};
-        const Failure failure{SF_CANCELLED, 0, "cancelled", {}, SF_NONE};
+        const Failure failure(SF_CANCELLED, "cancelled");
         const sf_error error = failure.view();
         const bool ended_early = me->cancelled && !before_done;
         me->events.done(me->events.ctx, ended_early ? &error : nullptr, &end);
@@ -217,4 +220,4 @@ class DescriptorStream {
   }
 };
 
-}  // namespace sandforge::fake
+}  // namespace sandforge::testing
