@@ -43,7 +43,7 @@ class CloudSandbox : public CoSandbox {
     id_ = box.string("id").value();
     starting.identify(*id_);
     const bool found = box.boolean("found").value_or(false);
-    co_return Started(found ? Outcome::connected : Outcome::created, id_, "/home/box");
+    co_return Started(found ? Outcome::connected : Outcome::created, id_, "/box");
   }
   Task<void> stop(StopToken) override { co_return; }
   // Found by the id that the host has kept. Gone already is as good as removed.
