@@ -82,6 +82,13 @@ struct ConfigCheckArguments {
   std::string file;
 };
 struct PluginsDoctorArguments {};
+struct FaultProxyArguments {
+  std::string listen;
+  std::string to;
+  std::string rules_file;
+  std::vector<std::string> rules;  // YAML, one rule each
+  bool remote = false;
+};
 struct NewArguments {
   std::string name;
   std::string folder;  // empty: the name
@@ -91,7 +98,7 @@ struct NewArguments {
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
                  RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, NewArguments>;
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments>;
 
 struct CommandLine {
   GlobalArguments global;
