@@ -61,9 +61,9 @@ sed -i -e s/minimal.cpp/clockwork.cpp/ -e s/cxx_std_17/cxx_std_20/ "$work/corout
 for style in minimal coroutine; do
   build_project "$work/$style"
 done
-printf 'sandbox: {provider: minimal-cpp, options: {root: %s}}\n' "$work/root" >"$work/host.yaml"
-said=$("$prefix/bin/sandforge" --plugin-path "$work/minimal/build/my_provider.so" \
-  --config "$work/host.yaml" run -- echo "from outside")
+block yaml sdk/README.md | sed "s|provider: minimal-cpp|&, options: {root: $work/root}|" \
+  >"$work/minimal/my.yaml"
+said=$("$prefix/bin/sandforge" --config "$work/minimal/my.yaml" run -- echo "from outside")
 [[ $said == "from outside" ]] || fail "the plugin of the README said: $said"
 said=$("$prefix/bin/sandforge" --plugin-path "$work/coroutine/build/my_provider.so" \
   run --provider coroutine-cpp -- tick 2 1)
