@@ -26,7 +26,7 @@ class Samples {
       v = reinterpret_cast<T>(&arena_);
     } else if constexpr (is_handle<T>) {
       v = reinterpret_cast<T>(static_cast<std::uintptr_t>(++next_));
-    } else if constexpr (is_record_pointer<T>) {
+    } else if constexpr (is_record_pointer<T> || is_array_member<T>) {
       auto* record = arena_.make<std::remove_const_t<std::remove_pointer_t<T>>>(2);
       fill(record[0]);
       fill(record[1]);

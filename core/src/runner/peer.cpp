@@ -161,13 +161,13 @@ void Peer::lose(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (loss_) return;
     loss_ = error;
+    lost_flag_.store(true);  // before anybody hears of it and tries again
     calls.swap(calls_);
     for (auto& [id, wait] : waits_) {
       wait->result.emplace(error);
       wait->changed.notify_one();
     }
   }
-  lost_flag_.store(true);
   const plugin::ErrorView view(error);
   for (const auto& [id, callbacks] : calls) {
     bool ignored = false;

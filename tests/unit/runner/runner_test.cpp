@@ -96,8 +96,9 @@ TEST_CASE("state, log and the callbacks of a session cross", "[runner]") {
   CHECK(sandbox->start().warnings == std::vector<std::string>{"knew kept-id"});
   CHECK(sandbox->execute_command("access").out == "https://example.org/r.git minted");
   CHECK(sandbox->execute_command("head u").out == "u@t");
-  CHECK(sandbox->execute_command("keep v1").out == "v1");
   CHECK(sandbox->execute_command("log this").out == "logged");
+  // The host takes calls of a plugin in their order: this answer comes after the record.
+  CHECK(sandbox->execute_command("keep v1").out == "v1");
   const std::string log = host.log();
   INFO(log);
   CHECK(log.find("said plugin=unruly what=this hidden=***") != std::string::npos);
