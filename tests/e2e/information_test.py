@@ -250,13 +250,17 @@ def test_a_session_finds_the_plugin_of_its_configuration_again(t):
     os.makedirs(t.path("bare/bin"))
     with open(t.program, "rb") as file:
         bare = t.write("bare/bin/sandforge", file.read(), 0o755)
-    t.write("c.yaml", f"plugins: {{paths: [plugins]}}\n"
+    policy = "policies: {sandforge-local: {isolation: inline}}"
+    t.write("c.yaml", f"plugins: {{paths: [plugins], {policy}}}\n"
             f"sandbox: {{provider: local, options: {{root: {t.root}}}}}\n")
 
     def run(*words):
         return subprocess.run([bare, *words], env=t.env, cwd=t.dir, capture_output=True,
                               stdin=subprocess.DEVNULL, timeout=120)
     assert b"no provider local" in run("start", "--provider", "local").stderr
+    t.write("isolated.yaml", "plugins: {paths: [plugins]}\nsandbox: {provider: local}\n")
+    refused = run("--config", "isolated.yaml", "start")
+    assert refused.returncode == 125 and b"install sandforge-runner beside" in refused.stderr, refused
     started = run("--config", "c.yaml", "start", "--session", "s")
     assert started.stdout == b"s\n", started
     ran = run("exec", "s", "--", "echo", "hi")

@@ -179,10 +179,13 @@ bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) 
   }
   const posix::SpawnResult result = posix::spawn(spec);
   if (result.stage != posix::SpawnStage::none) {
+    if (result.stage == posix::SpawnStage::exec) failed.attempt.stage = LoadStage::no_runner;
     failed.attempt.message =
         fmt::format("its process cannot be started: {}: {}", launch.program.string(),
                     std::strerror(result.error_number));
-    failed.attempt.hint = "sandforge-runner lies beside the plugins that this program came with";
+    failed.attempt.hint =
+        "install sandforge-runner beside the plugins that this program came with, or let the "
+        "plugin run inside it: isolation: inline";
     settle(std::move(failed));
     return false;
   }
