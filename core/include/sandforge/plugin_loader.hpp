@@ -57,11 +57,12 @@ enum class LoadStage : std::uint8_t {
   no_entry,
   missing_member,
   init_failed,
+  provider_unusable,  // only by load_all: it does not open or describe a provider that it declares
   too_many,
   no_runner,
   quarantined,
 };
-inline constexpr std::size_t kLoadStages = 26;
+inline constexpr std::size_t kLoadStages = 27;
 std::string_view to_string(LoadStage stage) noexcept;  // "not_found", …
 
 struct LoadAttempt {

@@ -25,6 +25,7 @@ Status status_of(LoadStage stage) {
       return Status::unsupported;
     case LoadStage::missing_member:
     case LoadStage::init_failed:
+    case LoadStage::provider_unusable:
       return Status::crashed;
     default:
       return Status::invalid;
@@ -88,7 +89,9 @@ std::string_view to_string(LoadStage stage) noexcept {
                                                                "no_entry",
                                                                "missing_member",
                                                                "init_failed",
+                                                               "provider_unusable",
                                                                "too_many",
+
                                                                "no_runner",
                                                                "quarantined"};
   return names[static_cast<std::size_t>(stage)];

@@ -84,11 +84,23 @@ struct ConfigCheckArguments {
 struct PluginsDoctorArguments {
   bool clear_quarantine = false;
 };
+struct FaultProxyArguments {
+  std::string listen;
+  std::string to;
+  std::string rules_file;
+  std::vector<std::string> rules;  // YAML, one rule each
+  bool remote = false;
+};
+struct NewArguments {
+  std::string name;
+  std::string folder;  // empty: the name
+  std::string language = "cpp";
+};
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
                  RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments>;
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments>;
 
 struct CommandLine {
   GlobalArguments global;
@@ -108,6 +120,8 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words);
 
 // "500ms", "90s", "5m", "2h", or seconds; invalid otherwise.
 Result<std::chrono::milliseconds> parse_duration(const std::string& text);
+// A name for a provider and its project: a-z, 0-9 and single dashes, 48 at most.
+Result<std::string> parse_project_name(const std::string& text);
 // "NAME=VALUE", or "NAME" with the host's value; not_found when the host has none.
 Result<SessionVariable> parse_variable(const std::string& text);
 

@@ -16,5 +16,7 @@ int describe_command(App& app, const DescribeArguments& arguments);
 int settings_command(App& app, const SettingsArguments& arguments);
 int config_check_command(App& app, const ConfigCheckArguments& arguments);
 int plugins_doctor_command(App& app, const PluginsDoctorArguments& arguments);
+int fault_proxy_command(App& app, const FaultProxyArguments& arguments);
+int new_command(App& app, const NewArguments& arguments);
 
 }  // namespace sandforge::cli
