@@ -150,9 +150,9 @@ bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaC
     auto good = check(manifest.providers[i].options_schema);
     if (good.ok()) continue;
     refuse(attempt, LoadStage::schema_invalid,
-                   fmt::format("the options schema of provider {} is not valid: {}",
-                               manifest.providers[i].name, good.error().message),
-                   "ask the author of the plugin for a corrected build");
+           fmt::format("the options schema of provider {} is not valid: {}",
+                       manifest.providers[i].name, good.error().message),
+           "ask the author of the plugin for a corrected build");
     attempt.details = good.error().details;
     attempt.details.set("manifestPointer", fmt::format("/providers/{}/optionsSchema", i));
     return false;

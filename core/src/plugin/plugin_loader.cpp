@@ -305,7 +305,8 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
                    "restart this program");
     return out;
   }
-  if (!plugin::check_schemas(out.attempt, inspected.manifest, options_.check_options_schema)) return out;
+  if (!plugin::check_schemas(out.attempt, inspected.manifest, options_.check_options_schema))
+    return out;
   const sf_plugin* api = map(out.attempt, inspected);
   if (api == nullptr) return out;
   auto place = Plugin::reserve(std::move(inspected.manifest), inspected.path);
