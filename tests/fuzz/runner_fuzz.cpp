@@ -2,6 +2,7 @@
 // a decoder accepts must encode to something that it accepts as the same.
 //
 // fuzz-libs: sandforge::wire_runner
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

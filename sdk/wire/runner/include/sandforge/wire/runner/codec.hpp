@@ -3,6 +3,7 @@
 // writer does not know reads as zero. Reading is safe on any bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <memory>

@@ -2,6 +2,7 @@
 // parameters that it leads to. What crosses to a runner, and how, follows from types alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
