@@ -255,10 +255,10 @@ struct Builder {
 
     group = app.add_subcommand("plugins", "Plugins");
     group->require_subcommand(1);
-    auto* doctor = group->add_subcommand("doctor", "Load every plugin and report on each");
-    doctor->add_flag("--clear-quarantine", this->doctor.clear_quarantine,
-                     "Let plugins run again whose process was lost too often");
-    on(doctor, [this] { return Subcommand(this->doctor); });
+    sub = group->add_subcommand("doctor", "Load every plugin and report on each");
+    sub->add_flag("--clear-quarantine", doctor.clear_quarantine,
+                  "Let plugins run again whose process was lost too often");
+    on(sub, [this] { return Subcommand(doctor); });
   }
 
   void add_fault_proxy() {

@@ -8,6 +8,8 @@
 #include "support/temp_dir.hpp"
 
 using namespace config_test;
+using sandforge::Isolation;
+using sandforge::PluginPolicy;
 
 TEST_CASE("An empty configuration is a configuration", "[config]") {
   const auto config = good("");
