@@ -17,7 +17,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "contract/processes_of_host.hpp"
+#include "in_sandbox.hpp"
+#include "machine.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/runtime.hpp"
 #include "sandforge/sandbox.hpp"
@@ -28,6 +29,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using conformance::alive;
+using conformance::argv;
+using conformance::describe;
+using conformance::eventually;
+using conformance::open_sockets;
+using conformance::processes_with;
+using conformance::sh;
+using conformance::shell;
 
 // A folder of its own, gone afterwards.
 class TempFolder {
@@ -94,10 +103,8 @@ class LocalFixture {
   std::vector<std::shared_ptr<Sandbox>> made_;
 };
 
-// exec of sh -c TEXT.
-CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options = {});
-Command shell(std::string text);
-Command argv(std::vector<std::string> words);
+// The guest that serves the session in this folder; 0: none.
+pid_t guest_of(const std::string& folder);
 
 std::string read_text(const fs::path& path);
 // The number that a command wrote into a file; waits for it.
@@ -114,38 +121,5 @@ Error error_of(Call&& call) {
   FAIL("no error was thrown");
   return {};
 }
-
-// Time that a call took.
-template <class Call>
-milliseconds timed(Call&& call) {
-  const auto begin = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
-}
-
-// Whether memory bounds mean anything in this build.
-constexpr bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return true;
-#else
-  return false;
-#endif
-#else
-  return false;
-#endif
-}
-
-// Growth of this process's memory at its peak, since construction.
-class PeakMemory {
- public:
-  PeakMemory();
-  std::int64_t growth_kib() const;
-
- private:
-  std::int64_t before_;
-};
 
 }  // namespace sandforge::contract

@@ -1,4 +1,4 @@
-#include "contract/processes_of_host.hpp"
+#include "machine.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 namespace fs = std::filesystem;
 
-namespace sandforge::contract {
+namespace sandforge::conformance {
 namespace {
 
 std::string read_file(const std::string& path) {
@@ -67,20 +67,6 @@ std::vector<pid_t> processes_with(const std::string& text) {
   return out;
 }
 
-pid_t guest_of(const std::string& folder) {
-  std::string argument = "--root";
-  argument += '\0';
-  argument += folder;
-  argument += '\0';
-  for (const pid_t pid : all_pids()) {
-    const std::string line = read_file(proc(pid, "cmdline"));
-    if (line.find("sandforge-guest") != std::string::npos &&
-        line.find(argument) != std::string::npos && alive(pid))
-      return pid;
-  }
-  return 0;
-}
-
 std::string describe(const std::vector<pid_t>& pids) {
   std::string out;
   for (const pid_t pid : pids) {
@@ -111,4 +97,4 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
   }
 }
 
-}  // namespace sandforge::contract
+}  // namespace sandforge::conformance

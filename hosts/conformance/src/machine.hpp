@@ -8,15 +8,13 @@
 
 #include <sys/types.h>
 
-namespace sandforge::contract {
+namespace sandforge::conformance {
 
 // Whether a process has this number and has not ended (a zombie has).
 bool alive(pid_t pid);
 
 // Living processes whose arguments, environment or working directory hold the text; not this one.
 std::vector<pid_t> processes_with(const std::string& text);
-// The guest that serves the session in this folder; 0: none.
-pid_t guest_of(const std::string& folder);
 // For a message: number, state and command line.
 std::string describe(const std::vector<pid_t>& pids);
 
@@ -27,4 +25,4 @@ std::size_t open_sockets();
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds bound = std::chrono::seconds(10));
 
-}  // namespace sandforge::contract
+}  // namespace sandforge::conformance
