@@ -9,7 +9,8 @@ from support.case import BUILD, Skipped, wait_until
 from support.main import main
 
 COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "describe", "settings",
-            "settings effective", "config", "config check", "plugins", "plugins doctor"]
+            "settings effective", "config", "config check", "plugins", "plugins doctor",
+            "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"

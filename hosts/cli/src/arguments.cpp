@@ -1,4 +1,4 @@
-// The only file that includes CLI11.
+// The only file that is compiled with CLI11.
 #include "arguments.hpp"
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "argument_mistakes.hpp"
+#include "conformance_arguments.hpp"
 #include "exit_codes.hpp"
 #include "harmless.hpp"
 #include "sandforge/setup_plan.hpp"
@@ -255,6 +256,13 @@ struct Builder {
     group->require_subcommand(1);
     on(group->add_subcommand("doctor", "Load every plugin and report on each"),
        [] { return Subcommand(PluginsDoctorArguments{}); });
+
+    sub = app.add_subcommand("conformance", "Judge a plugin by the cases of the suite");
+    add_conformance_options(*sub, conformance);
+    on(sub, [this] {
+      if (conformance.plugin.empty() && !conformance.list) throw CLI::RequiredError("PLUGIN");
+      return Subcommand(conformance);
+    });
   }
 
   void on(CLI::App* sub, std::function<Subcommand()> make) {
@@ -291,6 +299,7 @@ struct Builder {
   DescribeArguments describe;
   SettingsArguments settings;
   ConfigCheckArguments check;
+  ConformanceArguments conformance;
   std::vector<std::string> command;
   std::vector<std::pair<CLI::App*, std::function<Subcommand()>>> makers;
 };

@@ -20,6 +20,7 @@ struct Dispatch {
   int operator()(const SettingsArguments& a) const { return settings_command(app, a); }
   int operator()(const ConfigCheckArguments& a) const { return config_check_command(app, a); }
   int operator()(const PluginsDoctorArguments& a) const { return plugins_doctor_command(app, a); }
+  int operator()(const ConformanceArguments& a) const { return conformance_command(app, a); }
 };
 
 int dispatch(App& app, const Subcommand& subcommand) {
