@@ -179,8 +179,7 @@ fs::path Host::scratch() {
 // ---- The end
 
 void Host::keep_folder_of(const Sandbox& sandbox) {
-  keeps_folders_ = keeps_folders_ || has("destroy.keeps_directory");
-  if (!keeps_folders_) return;
+  if (!has("destroy.keeps_directory")) return;
   if (const auto place = sandbox.working_directory()) kept_.insert(fs::path(*place));
 }
 
@@ -213,8 +212,8 @@ void Host::finish() {
       findings().add("left open: descriptor " + name);
 }
 
-// What may stay: the two folders, the procedure's own, and where destroy keeps the sessions'
-// folders these, with folders on the way to them.
+// Files, sockets and links. Folders without any may stay, such as the root of all sessions, and the
+// procedure's own; where destroy keeps the sessions' folders, these with all that is in them.
 void Host::check_files() const {
   const auto left = [&] {
     std::set<std::string> out;
@@ -225,9 +224,8 @@ void Host::check_files() const {
       const bool folder = it->is_directory(none) && !it->is_symlink(none);
       if (path == base() / "scratch" || kept_.count(path) != 0) {
         it.disable_recursion_pending();
-      } else if (path != home() && path != tmp() && !(folder && keeps_folders_)) {
+      } else if (!folder) {
         out.insert(path.lexically_relative(base()).string());
-        it.disable_recursion_pending();
       }
     }
     return out;

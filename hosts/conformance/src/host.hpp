@@ -96,7 +96,6 @@ class Host {
   std::optional<Description> description_;
   std::vector<std::shared_ptr<Sandbox>> made_;
   std::set<fs::path> kept_;
-  bool keeps_folders_ = false;
 };
 
 // Nothing was started on this machine on behalf of the case, or it has ended.

@@ -62,8 +62,9 @@ void check_step(const json::Value& step) {
   check_keys(step, keys, verb);
   if (const auto* expect = step.find("expect"))
     check_expectation(*expect, command || verb == "wait");
-  if (verb == "call" && procedures().count(step.find("call")->as_string()) == 0)
-    malformed("no procedure " + step.find("call")->as_string());
+  if (const auto* name = step.find("call"); name != nullptr)
+    if (!name->is_string() || procedures().count(name->as_string()) == 0)
+      malformed("no procedure " + json::write(*name));
   if (verb == "sandbox")
     check_keys(*step.find("sandbox"), {"env", "overlay", "timeout_ms", "cwd", "name"}, verb);
 }

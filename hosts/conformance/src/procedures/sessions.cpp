@@ -130,8 +130,9 @@ void two_hosts_at_once(Host& host) {
   second->async_start(mine->id(), [two](Result<StartedInfo> r) { two->set_value(std::move(r)); });
   const auto a = one->get_future().get();
   const auto b = two->get_future().get();
-  REQUIRE(a.ok());
-  REQUIRE(b.ok());
+  for (const auto* one : {&a, &b})
+    if (!one->ok()) findings().add("a start failed: " + one->error().message);
+  REQUIRE((a.ok() && b.ok()));
   CHECK((a->outcome == StartOutcome::created) != (b->outcome == StartOutcome::created));
   const auto records = first->list();
   REQUIRE(records.size() == 1);
@@ -180,7 +181,7 @@ void recreate(Host& host) {
     CHECK(sh(*session->sandbox(), "cat file").out == "old\n");
   } else {
     CHECK(second->recreate(session->id()).outcome == StartOutcome::created);
-    CHECK(session->sandbox()->exec({"true"}).success);
+    CHECK(second->attach(session->id())->sandbox()->exec({"true"}).success);
   }
   host.keep_folder_of(*session->sandbox());
   second->destroy(session->id());
