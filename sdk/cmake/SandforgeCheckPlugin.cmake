@@ -1,6 +1,7 @@
-# Checks one linked plugin: its exports, its manifest, and that it is never unloaded. Run after
-# each link; can be run by hand on any plugin:
-#   cmake -D PLUGIN=x.so [-D MANIFEST=x.json] -P SandforgeCheckPlugin.cmake
+# Checks one linked plugin: its exports, its manifest, and what the loader would make of it. Run
+# after each link; can be run by hand on any plugin:
+#   cmake -D PLUGIN=x.so [-D MANIFEST=x.json] [-D STATIC_RUNTIME=ON] -P SandforgeCheckPlugin.cmake
+# With MANIFEST, a plugin that fails is deleted.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(tool NM READELF OBJCOPY)
@@ -11,6 +12,10 @@ foreach(tool NM READELF OBJCOPY)
 endforeach()
 if(NOT ENTRY)
   set(ENTRY sandforge_plugin_entry_v1)
+endif()
+
+if(NOT EXISTS "${PLUGIN}")
+  message(FATAL_ERROR "There is no file ${PLUGIN}.")
 endif()
 
 # A plugin that is refused is removed, so that nobody loads it by mistake.
@@ -52,6 +57,15 @@ if(dynamic MATCHES "TEXTREL")
   refuse("has relocations in its code: build all of it with -fPIC")
 endif()
 
+if(STATIC_RUNTIME AND dynamic MATCHES "\\[(lib(stdc\\+\\+|c\\+\\+|c\\+\\+abi|gcc_s)\\.so[^]]*)\\]")
+  refuse("needs ${CMAKE_MATCH_1}, but was to have the runtime in it: a library of LIBS brings it")
+endif()
+
+run(segments ${READELF} --program-headers --wide ${PLUGIN})
+if(segments MATCHES "GNU_STACK[^\n]* RWE ")
+  refuse("wants an executable stack, which hosts deny: assembly needs a .note.GNU-stack section")
+endif()
+
 set(section ${PLUGIN}.manifest)
 execute_process(
   COMMAND ${OBJCOPY} --dump-section .sandforge.manifest=${section} ${PLUGIN} ${section}.copy
@@ -60,6 +74,26 @@ file(REMOVE ${section}.copy)
 if(NOT code EQUAL 0 OR NOT EXISTS ${section})
   refuse("has no section .sandforge.manifest ${errors}")
 endif()
+
+# What a host asks of every manifest; the rest says `sandforge plugins doctor`.
+file(READ ${section} text)
+function(refuse_manifest why)
+  file(REMOVE ${section})
+  refuse("its manifest ${why}")
+endfunction()
+string(JSON version ERROR_VARIABLE problem GET "${text}" manifest)
+if(NOT version STREQUAL "1")
+  refuse_manifest("is no JSON object with \"manifest\": 1")
+endif()
+string(JSON major ERROR_VARIABLE problem GET "${text}" abi major)
+if(NOT ENTRY STREQUAL "sandforge_plugin_entry_v${major}")
+  refuse_manifest("must have the abi.major that ${ENTRY} names")
+endif()
+string(JSON providers ERROR_VARIABLE problem LENGTH "${text}" providers)
+if(problem OR providers EQUAL 0)
+  refuse_manifest("names no provider")
+endif()
+
 if(MANIFEST)
   file(SHA256 ${section} embedded)
   file(SHA256 ${MANIFEST} wanted)

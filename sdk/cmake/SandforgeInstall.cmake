@@ -1,7 +1,7 @@
 # Install rules and the CMake packages of the whole tree. Included last, because it looks at the
 # targets that exist. Not installed itself.
 #
-#   sandforge-sdk   sandforge::sdk, sandforge::support, sandforge_add_plugin()
+#   sandforge-sdk   sandforge::sdk, sandforge::support, sandforge::testing, sandforge_add_plugin()
 #   sandforge       sandforge::core, sandforge::conformance (finds sandforge-sdk by itself)
 include(CMakePackageConfigHelpers)
 
@@ -104,7 +104,7 @@ function(_sandforge_package name)
 endfunction()
 
 # sandforge-sdk
-set(sdk_targets sandforge_sdk)
+set(sdk_targets sandforge_sdk sandforge_testing)
 if(TARGET sandforge_support)
   list(APPEND sdk_targets sandforge_support)
 endif()

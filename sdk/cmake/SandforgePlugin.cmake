@@ -5,10 +5,13 @@
 #   MANIFEST file.json    its bytes become the section .sandforge.manifest of the plugin
 #   [OUTPUT_NAME name]    file name without .so, TARGET by default
 #   [LIBS …]              linked privately, besides sandforge::sdk
+#   [STATIC_RUNTIME]      the C++ runtime of the compiler becomes part of the plugin, so that it
+#                         loads where that runtime is older or absent
 #   [INSTALL])            install rule into SANDFORGE_PLUGIN_INSTALL_DIR (lib/sandforge/plugins)
 #
 # The plugin exports the entry symbol and nothing else, has no undefined symbol, is never
-# unloaded, and is checked for all of that after each link: a plugin that fails is deleted.
+# unloaded, and is checked for all of that after each link: a plugin that fails is deleted. By
+# hand, for any plugin: cmake -D PLUGIN=x.so -P SandforgeCheckPlugin.cmake
 
 set(SANDFORGE_PLUGIN_ENTRY sandforge_plugin_entry_v1)
 set(SANDFORGE_PLUGIN_MODULE_DIR ${CMAKE_CURRENT_LIST_DIR})
@@ -18,7 +21,7 @@ if(NOT SANDFORGE_PLUGIN_INSTALL_DIR)
 endif()
 
 function(sandforge_add_plugin target)
-  cmake_parse_arguments(P "INSTALL" "MANIFEST;OUTPUT_NAME" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(P "INSTALL;STATIC_RUNTIME" "MANIFEST;OUTPUT_NAME" "SOURCES;LIBS" ${ARGN})
   if(P_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sandforge_add_plugin(${target}): unknown arguments: ${P_UNPARSED_ARGUMENTS}")
   endif()
@@ -57,7 +60,7 @@ function(sandforge_add_plugin target)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:sandforge_flags>)
   endif()
   if(UNIX AND NOT APPLE)
-    _sandforge_plugin_link(${target} ${manifest})
+    _sandforge_plugin_link(${target} ${manifest} "${P_STATIC_RUNTIME}")
   endif()
   if(P_INSTALL)
     install(TARGETS ${target} COMPONENT sandforge_plugins
@@ -66,10 +69,14 @@ function(sandforge_add_plugin target)
 endfunction()
 
 # Link options and the check after linking, for ELF.
-function(_sandforge_plugin_link target manifest)
+function(_sandforge_plugin_link target manifest static_runtime)
   set(map ${SANDFORGE_PLUGIN_MODULE_DIR}/sandforge_plugin.map)
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+  if(static_runtime)
+    target_link_options(${target} PRIVATE -static-libgcc
+      $<$<LINK_LANGUAGE:CXX>:-static-libstdc++>)
+  endif()
   # clang leaves the symbols of its sanitizer runtimes to the program that loads the library.
   set(flags "${SANDFORGE_SANITIZE} ${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}")
   if(NOT (flags MATCHES "-fsanitize|address|thread" AND
@@ -79,6 +86,6 @@ function(_sandforge_plugin_link target manifest)
   add_custom_command(TARGET ${target} POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} -D "PLUGIN=$<TARGET_FILE:${target}>" -D "MANIFEST=${manifest}"
       -D "ENTRY=${SANDFORGE_PLUGIN_ENTRY}" -D "NM=${CMAKE_NM}" -D "READELF=${CMAKE_READELF}"
-      -D "OBJCOPY=${CMAKE_OBJCOPY}"
+      -D "OBJCOPY=${CMAKE_OBJCOPY}" -D "STATIC_RUNTIME=${static_runtime}"
       -P ${SANDFORGE_PLUGIN_MODULE_DIR}/SandforgeCheckPlugin.cmake)
 endfunction()

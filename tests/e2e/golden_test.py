@@ -10,7 +10,7 @@ from support.main import main
 
 COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "describe", "settings",
             "settings effective", "config", "config check", "plugins", "plugins doctor",
-            "conformance"]
+            "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
@@ -216,10 +216,13 @@ def test_a_limit_on_the_size_of_files(t):
     assert sorted(os.listdir(t.root)) == [".sandforge", session]
 
 
+# Nothing of it reaches the outside. In a chroot, "/" is no mount that could be made private.
 FULL_DISK = """
 set -e
+mount --make-rprivate / 2>/dev/null || true
 mkdir "$1"
 mount -t tmpfs -o size=512k,mode=700 none "$1" 2>/dev/null || exit 99
+trap 'umount -l "$1"' EXIT
 "$2" start --provider local --session kept
 cat /dev/zero > "$1/filler" 2>/dev/null || true
 "$2" start --provider local --session other && exit 1 || echo "code $?"
@@ -234,7 +237,8 @@ rm "$1/filler"
 def test_a_full_disk_loses_no_session(t):
     if os.geteuid() != 0:
         raise Skipped("only root can mount a small file system")
-    ran = subprocess.run(["unshare", "-m", "sh", "-c", FULL_DISK, "sh", t.state, t.program],
+    ran = subprocess.run(["unshare", "-m", "--propagation", "unchanged", "sh", "-c", FULL_DISK, "sh",
+                          t.state, t.program],
                          env=t.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
     if ran.returncode == 99 or b"unshare failed" in ran.stderr:
         raise Skipped("no file system can be mounted here")

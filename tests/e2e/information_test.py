@@ -17,7 +17,8 @@ BROKEN = {
     "bad_schema": "schema_invalid", "code_major": "abi_major", "no_entry": "no_entry",
     "null_entry": "missing_member", "short_table": "missing_member", "null_open": "missing_member",
     "init_fails": "init_failed", "undefined_symbol": "undefined_symbol",
-    "missing_dependency": "missing_dependency",
+    "missing_dependency": "missing_dependency", "other_name": "provider_unusable",
+    "bad_default": "schema_invalid", "bad_settings": "schema_invalid",
 }
 
 
@@ -65,6 +66,11 @@ def test_plugins_doctor_reports_each_broken_plugin_once(t):
                         if part.startswith(f"{word}: {entry['path']}\n")]
         assert entry["usable"] or (f"\n  stage: {entry['stage']}\n" in paragraph and
                                    f"\n  why: {entry['message']}\n" in paragraph), paragraph
+
+    for name, what in (("other_name", "fixture-other-name"), ("bad_default", "size")):
+        (paragraph,) = [part for part in table.text.split("\n\n") if f"/{name}.so\n" in part]
+        why = [line for line in paragraph.splitlines() if line.startswith("  why: ")][0]
+        assert what in why and "\n  hint: " in paragraph, paragraph
 
     # Nothing of this is in the way of the good ones.
     ran = t.sf(*words, "run", "--provider", "local", "--", "echo", "hi")

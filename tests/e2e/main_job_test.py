@@ -261,4 +261,51 @@ def test_commands_run_side_by_side_in_one_session(t):
     assert sorted(results) == [f"{n}\n" for n in range(1, 6)], results
 
 
+def test_two_runs_at_once_with_one_new_session(t):
+    def run(name):
+        return t.spawn("run", "--provider", "local", "--session", "shared", "--", "sh", "-c",
+                       f"touch {t.path(name)}; while [ ! -e {t.path(name + '.end')} ]; "
+                       f"do sleep 0.02; done; echo {name}")
+    first = run("first")
+    wait_until(lambda: os.path.exists(t.path("first")), "the first command runs")
+    second = run("second")
+    wait_until(lambda: os.path.exists(t.path("second")), "the second command runs")
+    t.write("first.end", "")
+    ended = t.finish(first, 0)
+    assert ended.text == "first\n" and ended.error_text == \
+        "sandforge: session shared stays: another call has it open\n", ended
+    t.write("second.end", "")
+    ended = t.finish(second, 0)
+    assert ended.text == "second\n", ended
+    # The one that made it was not the last one: it stays until somebody removes it.
+    assert t.sf("exec", "shared", "--", "echo", "hi").text == "hi\n"
+    t.sf("rm", "shared")
+    assert t.no_guest()
+
+
+def test_a_run_leaves_what_start_has_joined(t):
+    child = t.spawn("run", "--provider", "local", "--session", "shared", "--", "sh", "-c",
+                    f"touch {t.path('up')}; while [ ! -e {t.path('end')} ]; do sleep 0.02; done")
+    wait_until(lambda: os.path.exists(t.path("up")), "the command runs")
+    assert t.sf("start", "--session", "shared").text == "shared\n"
+    t.write("end", "")
+    t.finish(child, 0)
+    assert t.sf("exec", "shared", "--", "echo", "hi").text == "hi\n"
+    t.sf("rm", "shared")
+
+
+def test_a_session_is_removed_without_the_references_of_its_configuration(t):
+    t.write("c.yaml", f"sandbox: {{provider: local, options: {{root: {t.root}, "
+            "env: {TOKEN: '${SURELY_NOT_SET}', FILE: 'file:token'}}}\n")
+    t.write("token", "secret")
+    given = {"SURELY_NOT_SET": "x"}
+    for words in (["rm", "s"], ["rm", "-f", "s"]):
+        t.sf("--config", "c.yaml", "start", "--session", "s", env=given)
+        assert not t.no_guest()
+        t.sf("exec", "s", "--", "true", code=125)
+        removed = t.sf(*words)
+        assert removed.text == "s\n" and removed.err == b"", removed
+        assert t.no_guest() and t.sessions() == []
+
+
 main(globals())

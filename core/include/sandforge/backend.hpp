@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sandforge/command.hpp"
@@ -176,6 +177,27 @@ class SandboxBackend {
   virtual ProcessesBackend* processes() noexcept = 0;  // null: not offered
 };
 
+// What describe.features name, as far as core asks for it: what is not named is refused as
+// unsupported "feature.NAME" before anything starts, never ignored. Time limits and cancelling need
+// none of them.
+namespace feature {
+inline constexpr std::string_view kStdin = "spawn.stdin";         // Command::stdin_pipe
+inline constexpr std::string_view kUser = "spawn.user";           // Command::user
+inline constexpr std::string_view kDetach = "spawn.detach";       // Command::detach
+inline constexpr std::string_view kSignal = "spawn.signal";       // Process::async_signal
+inline constexpr std::string_view kKill = "spawn.kill";           // Process::async_kill, also by id
+inline constexpr std::string_view kEnv = "env.per_command";       // Command::env
+inline constexpr std::string_view kUnset = "env.unset";           // a name without a value in it
+inline constexpr std::string_view kPty = "pty";                   // Command::tty
+inline constexpr std::string_view kCombined = "stderr.combined";  // Command::combined
+// Without it the output is combined, whatever a command says.
+inline constexpr std::string_view kSeparate = "stderr.separate";
+}  // namespace feature
+
+// The features that a provider names. Never null; does not change while the provider is open.
+using Features = std::shared_ptr<const std::vector<std::string>>;
+bool has_feature(const Features& features, std::string_view name) noexcept;
+
 struct Description {
   json::Value settings_schema;  // draft-07; its defaults are the effective ones
   json::Object describe;        // {"features": […], …}
@@ -202,8 +224,14 @@ class ProviderBackend {
   virtual const std::string& name() const noexcept = 0;
   virtual const Lane& lane() const noexcept = 0;
   virtual void describe(Handler<Description> done) = 0;
+  // The features of describe, which is asked once for all sandboxes; an error is not kept. The
+  // caller keeps the provider until the answer.
+  virtual void features(Handler<Features> done);
   // An unstarted sandbox. No I/O. Settings may be empty, and the context may hold ids only.
   virtual Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) = 0;
+
+ private:
+  Features features_;  // null: not known yet
 };
 
 }  // namespace sandforge

@@ -7,6 +7,8 @@
 //     provider: docker
 //     options: {network: ISOLATED, env: {GH_TOKEN: "${GH_TOKEN}"}}
 //     settings: {baseImage: node:22-slim}
+//     wrap: fault               # for tests: see sandforge/fault_plan.hpp
+//     faults: {rules: [{at: start, do: delay, ms: 500}]}
 //   providers:                  # for hosts that use several; same members as sandbox
 //     e2b: {options: {apiKey: "file:secrets/e2b"}}
 //   session: {store: state/sessions.db}
@@ -50,6 +52,7 @@ struct ProviderConfig {
   std::string pointer;             // of the object that holds options and settings
   json::Value options = nullptr;   // an object, or null when not given
   json::Value settings = nullptr;  // an object, or null when not given
+  json::Value faults = nullptr;    // with `wrap: fault`: of sandforge/fault_plan.hpp, else null
 };
 
 struct HostConfig {
@@ -140,10 +143,15 @@ struct ResolvedOptions {
   std::vector<ConfigIssue> issues;
 };
 
+enum class Unresolved : std::uint8_t {
+  refused,   // an issue
+  left_out,  // with its member, and without the last check: for removing what needs it no more
+};
 // Options for the provider: secrets and a record `env` resolved, a list `env` left out because it
 // depends on the session (session_env), then checked against the schema once more.
 ResolvedOptions resolve_options(const HostConfig& config, const ProviderConfig& provider,
-                                const CompiledSchema& options, const ReferenceSource& source);
+                                const CompiledSchema& options, const ReferenceSource& source,
+                                Unresolved unresolved = Unresolved::refused);
 
 struct SessionEnv {
   json::Value env;                 // name to text, or to null for a variable that is to be unset

@@ -15,6 +15,7 @@ class Id {
   explicit Id(std::string text) : text_(std::move(text)) {}
   const std::string& str() const noexcept { return text_; }
   bool empty() const noexcept { return text_.empty(); }
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the 0 of a comparison for a pointer
   friend auto operator<=>(const Id&, const Id&) = default;
   friend bool operator==(const Id&, const Id&) = default;
 

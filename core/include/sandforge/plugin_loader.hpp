@@ -51,9 +51,10 @@ enum class LoadStage : std::uint8_t {
   no_entry,
   missing_member,
   init_failed,
+  provider_unusable,  // only by load_all: it does not open or describe a provider that it declares
   too_many,
 };
-inline constexpr std::size_t kLoadStages = 24;
+inline constexpr std::size_t kLoadStages = 25;
 std::string_view to_string(LoadStage stage) noexcept;  // "not_found", …
 
 struct LoadAttempt {

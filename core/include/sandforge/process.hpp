@@ -46,7 +46,7 @@ struct ExecOptions {
 
 struct SpawnOptions : ExecOptions {
   SpawnOptions() = default;
-  bool stdin_pipe = true;
+  std::optional<bool> stdin_pipe;  // absent: where the provider offers one
   bool detach = false;
   std::optional<Tty> tty;
   // Output comes only as grant() allows, after the first window. Else credit comes back as

@@ -33,9 +33,11 @@ struct ProviderDefinition {
 };
 
 // The callback form: a function that makes sandboxes, as the provider "custom". The environment
-// exposes nothing to tune.
+// exposes nothing to tune. features: what its sandboxes offer; by default all that core asks for.
 using SandboxFactory = std::function<Result<std::shared_ptr<SandboxBackend>>(CreateRequest)>;
-ProviderDefinition custom_provider(SandboxFactory create);
+std::vector<std::string> command_features();
+ProviderDefinition custom_provider(SandboxFactory create,
+                                   std::vector<std::string> features = command_features());
 // What stands for "nothing is configured": the provider "none", whose sandboxes are refused.
 ProviderDefinition none_provider();
 
@@ -81,7 +83,8 @@ class ProviderRegistry {
   LoadReport scan(const PluginSearchPath& path);
   // already_exists when the name is taken, invalid when it is no name.
   Result<void> add(ProviderDefinition definition);
-  // Loads every plugin that was found, for diagnosis. Blocks.
+  // Loads every plugin that was found and opens and describes its providers, for diagnosis. One
+  // that does not open without options is noted and not refused. Blocks.
   LoadReport load_all();
   // Of all scans so far, with what loading found out since.
   LoadReport report() const;
@@ -98,8 +101,9 @@ class ProviderRegistry {
 
  private:
   struct Entry;
-  void record(const LoadAttempt& attempt);
+  LoadAttempt* find_attempt(const PluginFile& file);  // a usable one, else null; with the mutex
   PluginLoader::Loaded load(const PluginFile& file);
+  void check_provider(const PluginFile& file, const std::string& name);
   Error unknown(const std::string& name) const;
 
   Runtime& runtime_;

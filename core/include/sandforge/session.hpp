@@ -37,8 +37,13 @@ struct OpenedProvider {
   // own rule.
   std::optional<EnvMap> env;
 };
+enum class OpenPurpose : std::uint8_t {
+  use,
+  removal,  // stop or destroy: must work without the values that only commands need
+};
 // Opens the provider that the record names. Called on a lane; must not block it.
-using OpenProviderFn = std::function<void(const SessionRecord&, Handler<OpenedProvider>)>;
+using OpenProviderFn =
+    std::function<void(const SessionRecord&, OpenPurpose, Handler<OpenedProvider>)>;
 // The value behind "${NAME}" or "file:PATH"; nothing when it is not to be had here. On the pool.
 using ResolveReferenceFn = std::function<std::optional<std::string>(const std::string&)>;
 
@@ -66,6 +71,7 @@ struct SessionSpec {
   RepositoryAccessByIndex access;  // null: by the plan's URLs and credential references
   ResolveHeadFn resolve_head;
   StartHook on_start;  // after set-up
+  bool keep = false;   // remove_unused leaves it, from now on
 };
 
 enum class OpenMode : std::uint8_t { create, attach, either };
@@ -76,6 +82,7 @@ class Session {
   virtual const SessionId& id() const = 0;
   virtual const std::shared_ptr<Sandbox>& sandbox() const = 0;
   virtual SessionRecord record() const = 0;  // as last read or written by this host
+  virtual bool made_here() const = 0;        // recorded by the open that made this object
   // Variables whose values were given to another host only, and that no reference leads to.
   virtual std::vector<std::string> missing_env() const = 0;
   // Of the last set-up that this object ran; nothing when it was not its turn.
@@ -108,6 +115,9 @@ class SessionManager {
   // Removes the machine, then the record. Works without a start and after a restart of the host.
   // Absent: success. When the machine cannot be removed the record stays.
   virtual void async_destroy(SessionId id, Handler<void> done) = 0;
+  // The same for a session that nobody but this host has open, and that nobody keeps; false: it was
+  // left alone. A host has open what it opened until its process ends, also by a kill.
+  virtual void async_remove_unused(SessionId id, Handler<bool> done) = 0;
   // Forgets the record and leaves the machine, for a provider that is no longer there.
   virtual void async_forget(SessionId id, Handler<void> done) = 0;
   // Removes the machine, keeps the record, and starts anew. unsupported where the provider's
@@ -126,6 +136,7 @@ class SessionManager {
   StartedInfo start(SessionId id);
   void stop(SessionId id);
   void destroy(SessionId id);
+  bool remove_unused(SessionId id);
   StartedInfo recreate(SessionId id);
   std::vector<SessionRecord> list(SessionQuery query = {});
 };

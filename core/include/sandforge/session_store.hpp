@@ -74,6 +74,8 @@ struct SessionRecord {
   std::int64_t created_at_ns = 0;
   std::int64_t last_used_at_ns = 0;
   std::optional<Claim> claim;  // read only: claim and release change it
+  // Who has it open, also those whose process has ended since. Read only: hold adds to them.
+  std::vector<std::string> holders;
 };
 json::Value to_json(const SessionRecord& record);
 
@@ -109,6 +111,8 @@ class SessionStore {
   // conflict "store.claimed": it is no longer the owner's.
   virtual Result<void> renew(const SessionId& id, const std::string& owner,
                              std::chrono::milliseconds ttl) = 0;
+  // Notes who has the session open, and forgets those whose process has ended. Counts the revision.
+  virtual Result<SessionRecord> hold(const SessionId& id, const std::string& holder) = 0;
   // No effect when it is not the owner's.
   virtual Result<void> release(const SessionId& id, const std::string& owner) = 0;
 };

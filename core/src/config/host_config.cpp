@@ -6,6 +6,7 @@
 #include "config_schema.hpp"
 #include "issues.hpp"
 #include "regular_file.hpp"
+#include "sandforge/fault_plan.hpp"
 
 namespace sandforge {
 namespace {
@@ -64,12 +65,18 @@ PluginsConfig read_plugins(const json::Value& value, const std::filesystem::path
   return plugins;
 }
 
+void read_faults(ProviderConfig& provider, const json::Value& value) {
+  const json::Value* faults = member(value, "faults");
+  if (faults != nullptr && member(value, "wrap") != nullptr) provider.faults = *faults;
+}
+
 ProviderConfig read_provider(std::string name, std::string pointer, const json::Value& value) {
   ProviderConfig provider;
   provider.name = std::move(name);
   provider.pointer = std::move(pointer);
   if (const json::Value* options = member(value, "options")) provider.options = *options;
   if (const json::Value* settings = member(value, "settings")) provider.settings = *settings;
+  read_faults(provider, value);
   return provider;
 }
 
@@ -97,6 +104,7 @@ void read_document(HostConfig& config) {
     const bool own = sandbox->find("options") != nullptr || sandbox->find("settings") != nullptr;
     const bool use_shared = !own && shared != config.providers.end();
     config.sandbox = use_shared ? shared->second : read_provider(name, "/sandbox", *sandbox);
+    read_faults(*config.sandbox, *sandbox);
   }
   if (const json::Value* session = member(document, "session")) {
     const std::string store = text_of(member(*session, "store"));
@@ -155,11 +163,11 @@ class Checker {
     for (Issue& issue : host_schema().validate(own))
       schema_issue(std::move(issue));
     const json::Value* sandbox = own.find("sandbox");
-    if (sandbox != nullptr) session_fields(*sandbox, "/sandbox");
+    if (sandbox != nullptr) provider(*sandbox, "/sandbox");
     const json::Value* providers = own.find("providers");
     if (providers != nullptr && providers->is_object()) {
       for (const auto& [name, value] : providers->as_object()) {
-        session_fields(value, "/providers/" + json::escape_pointer(name));
+        provider(value, "/providers/" + json::escape_pointer(name));
       }
       if (sandbox != nullptr) given_twice(*sandbox, *providers);
     }
@@ -202,6 +210,38 @@ class Checker {
     add(std::move(issue), secret);
   }
 
+  void provider(const json::Value& value, const std::string& pointer) {
+    session_fields(value, pointer);
+    faults(value, pointer);
+  }
+
+  // What the schema of the file has not refused already: rules that cannot be carried out, and one
+  // member without the other.
+  void faults(const json::Value& provider, const std::string& pointer) {
+    const json::Value* wrap = provider.find("wrap");
+    const json::Value* faults = provider.find("faults");
+    if (wrap != nullptr && faults == nullptr)
+      add({pointer + "/wrap", "required", "nothing to inject: \"faults\" is missing", {}, {}},
+          false);
+    if (faults != nullptr && wrap == nullptr)
+      add({pointer + "/faults",
+           "additionalProperties",
+           "these faults have no effect",
+           {},
+           "add \"wrap: fault\", or remove them"},
+          false);
+    if (faults == nullptr) return;
+    const std::string place = pointer + "/faults";
+    const bool refused = std::any_of(issues_.begin(), issues_.end(), [&](const ConfigIssue& known) {
+      return concerns(known, place + "/") || known.issue.pointer == place;
+    });
+    if (refused) return;
+    for (Issue& issue : check_faults(*faults)) {
+      issue.pointer.insert(0, place);
+      add(std::move(issue), false);
+    }
+  }
+
   // The host fills these in for each session.
   void session_fields(const json::Value& provider, const std::string& pointer) {
     const json::Value* options = provider.find("options");
@@ -224,7 +264,7 @@ class Checker {
   void given_twice(const json::Value& sandbox, const json::Value& providers) {
     const json::Value* shared = providers.find(text_of(sandbox.find("provider")));
     if (shared == nullptr) return;
-    for (const char* name : {"options", "settings"}) {
+    for (const char* name : {"options", "settings", "faults"}) {
       if (sandbox.find(name) == nullptr || shared->find(name) == nullptr) continue;
       add({std::string("/sandbox/") + name,
            "additionalProperties",
@@ -244,7 +284,7 @@ class Checker {
   std::vector<ConfigIssue> issues_;
 };
 
-HostConfigResult refused(std::string file, std::string_view text, SourcePosition at,
+HostConfigResult refused(const std::string& file, std::string_view text, SourcePosition at,
                          std::string message) {
   HostConfigResult out;
   out.report = format_diagnostic(file, text, at, message);
@@ -266,7 +306,7 @@ HostConfigResult parse_host_config(std::string text, std::string file,
                                    const std::filesystem::path& directory,
                                    const HostConfigSections& sections) {
   YamlResult read = parse_yaml(text);
-  if (!read) return refused(std::move(file), text, read.error.at, read.error.message);
+  if (!read) return refused(file, text, read.error.at, read.error.message);
   auto config = std::make_shared<HostConfig>();
   config->file = std::move(file);
   config->directory = directory;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "issues.hpp"
 #include "sandforge/host_config.hpp"
@@ -135,14 +136,19 @@ json::Value object_or_empty(const json::Value& value) {
 class Resolver {
  public:
   Resolver(const HostConfig& config, const CompiledSchema& schema, const ReferenceSource& source,
-           OptionsCheck& check)
-      : config_(config), schema_(schema), source_(source), check_(check) {}
+           OptionsCheck& check, Unresolved unresolved)
+      : config_(config), schema_(schema), source_(source), check_(check), unresolved_(unresolved) {}
 
   void walk(json::Value& value, const std::string& pointer) {
     if (value.is_object()) {
+      std::vector<std::string> missing;
       for (auto& [name, item] : value.as_object()) {
-        walk(item, pointer + '/' + json::escape_pointer(name));
+        const std::string at = pointer + '/' + json::escape_pointer(name);
+        walk(item, at);
+        if (left_out_.erase(at) != 0) missing.push_back(name);
       }
+      for (const std::string& name : missing)
+        value.as_object().erase(name);
     } else if (value.is_array()) {
       for (std::size_t i = 0; i < value.as_array().size(); ++i) {
         walk(value.as_array()[i], pointer + '/' + std::to_string(i));
@@ -162,6 +168,8 @@ class Resolver {
     ResolvedText resolved = resolve_reference(value.as_string(), config_.directory, source_);
     if (resolved.error.empty()) {
       value = json::Value(std::move(resolved.text));
+    } else if (unresolved_ == Unresolved::left_out) {
+      left_out_.insert(pointer);
     } else {
       check_.add_at_option(pointer, "x-secret", std::move(resolved.error));
     }
@@ -171,6 +179,8 @@ class Resolver {
   const CompiledSchema& schema_;
   const ReferenceSource& source_;
   OptionsCheck& check_;
+  const Unresolved unresolved_;
+  std::set<std::string> left_out_;  // members whose object has still to drop them
 };
 
 }  // namespace
@@ -190,15 +200,16 @@ std::vector<ConfigIssue> check_provider(const HostConfig& config, const Provider
 }
 
 ResolvedOptions resolve_options(const HostConfig& config, const ProviderConfig& provider,
-                                const CompiledSchema& options, const ReferenceSource& source) {
+                                const CompiledSchema& options, const ReferenceSource& source,
+                                Unresolved unresolved) {
   ResolvedOptions out;
   out.options = object_or_empty(provider.options);
   const json::Value* env = out.options.find("env");
   if (env != nullptr && env->is_array()) out.options.as_object().erase("env");
   OptionsCheck check(config, provider, options);
-  Resolver(config, options, source, check).walk(out.options, "");
+  Resolver(config, options, source, check, unresolved).walk(out.options, "");
   out.issues = check.take();
-  if (!out.issues.empty()) return out;
+  if (!out.issues.empty() || unresolved == Unresolved::left_out) return out;
   check.resolved(out.options);
   out.issues = check.take();
   return out;

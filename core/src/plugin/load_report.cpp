@@ -22,6 +22,7 @@ Status status_of(LoadStage stage) {
       return Status::unavailable;
     case LoadStage::missing_member:
     case LoadStage::init_failed:
+    case LoadStage::provider_unusable:
       return Status::crashed;
     default:
       return Status::invalid;
@@ -82,6 +83,7 @@ std::string_view to_string(LoadStage stage) noexcept {
                                                                "no_entry",
                                                                "missing_member",
                                                                "init_failed",
+                                                               "provider_unusable",
                                                                "too_many"};
   return names[static_cast<std::size_t>(stage)];
 }

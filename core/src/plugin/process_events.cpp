@@ -187,7 +187,7 @@ void ProcessEvents::push(Event event) {
   if (!std::exchange(draining_, true)) lane_.post([self = shared_from_this()] { self->drain(); });
 }
 
-void ProcessEvents::fail(Fault fault, std::string what) {
+void ProcessEvents::fail(Fault fault, const std::string& what) {
   plugin_.faults.report(fault, what);
   Error error = crashed(plugin_, what, to_string(fault));
   error.may_have_started = true;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "plugin/abi_backend.hpp"
+#include "plugin/inspect.hpp"
 #include "plugin/names.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/schema.hpp"
@@ -121,9 +122,64 @@ LoadReport ProviderRegistry::load_all() {
     const std::lock_guard lock(mutex_);
     files = files_;
   }
-  for (const auto& file : files)
-    load(*file);
+  for (const auto& file : files) {
+    if (load(*file).plugin == nullptr) continue;
+    for (const ManifestProvider& provider : file->manifest.providers)
+      check_provider(*file, provider.name);
+  }
   return report();
+}
+
+// What a host would do with it first. Opening starts nothing.
+void ProviderRegistry::check_provider(const PluginFile& file, const std::string& name) {
+  Error error;
+  const char* failed = "opened";
+  try {
+    const auto provider = open(name);
+    failed = "described";
+    await_result<Description>([&](auto done) {
+      provider->lane().post(
+          [provider, done = std::move(done)]() mutable { provider->describe(std::move(done)); });
+    });
+    return;
+  } catch (const Exception& failure) {
+    error = failure.error();
+  }
+  const bool bad_schema = error.reason == "plugin.schema_invalid";
+  const bool absent = error.code == Status::not_found;
+  const std::lock_guard lock(mutex_);
+  LoadAttempt* const attempt = find_attempt(file);
+  if (attempt == nullptr) return;  // another of its providers was refused already
+  if (!bad_schema && !absent && error.code != Status::crashed) {
+    report_.notes.push_back(
+        {attempt->path, attempt->origin,
+         fmt::format(
+             "the provider {} could not be {} without options, so it was not looked into: {}", name,
+             failed, error.message)});
+    return;
+  }
+  attempt->details = error.details;
+  attempt->details.set("provider", name);
+  if (bad_schema)
+    return plugin::refuse(*attempt, LoadStage::schema_invalid, error.message,
+                          "ask the author of the plugin for a corrected build");
+  plugin::refuse(
+      *attempt, LoadStage::provider_unusable,
+      absent ? fmt::format("its manifest declares the provider {}, its code has none of "
+                           "that name: {}",
+                           name, error.message)
+             : fmt::format("its provider {} could not be {}: {}", name, failed, error.message),
+      absent ? "the names in the manifest and in the code must be the same: ask the "
+               "author of the plugin for a corrected build"
+             : "ask the author of the plugin for a corrected build");
+}
+
+LoadAttempt* ProviderRegistry::find_attempt(const PluginFile& file) {
+  for (LoadAttempt& attempt : report_.attempts) {
+    if (attempt.usable() && attempt.plugin == file.manifest.name && attempt.origin == file.origin)
+      return &attempt;
+  }
+  return nullptr;
 }
 
 LoadReport ProviderRegistry::report() const {
@@ -168,13 +224,10 @@ PluginLoader::Loaded ProviderRegistry::load(const PluginFile& file) {
   auto loaded = loader_.load(file);
   const std::lock_guard lock(mutex_);
   if (loaded.plugin != nullptr) loaded_[file.path] = loaded.plugin;
-  for (LoadAttempt& attempt : report_.attempts) {
-    const bool same =
-        attempt.usable() && attempt.plugin == file.manifest.name && attempt.origin == file.origin;
-    if (!same) continue;
-    const auto path = attempt.path;  // as it was named, not as it is resolved
-    attempt = loaded.attempt;
-    attempt.path = path;
+  if (LoadAttempt* const attempt = find_attempt(file)) {
+    const auto path = attempt->path;  // as it was named, not as it is resolved
+    *attempt = loaded.attempt;
+    attempt->path = path;
   }
   if (!loaded.attempt.usable() && options_.services->logger) {
     options_.services->logger->write(LogLevel::error, "a plugin could not be loaded",

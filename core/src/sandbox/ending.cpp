@@ -5,7 +5,12 @@ namespace {
 
 Outcome decide(const Ending& ending) {
   if (ending.over_limit) return Outcome::output_limit;
-  if (ending.error) return outcome_of(ending.error->code);
+  if (ending.error) {
+    const Outcome outcome = outcome_of(ending.error->code);
+    // The connection ended with the machine, by our own hand.
+    if (outcome == Outcome::transport_lost && ending.machine_destroyed) return Outcome::destroyed;
+    return outcome;
+  }
   if (!ending.exit) return Outcome::unknown;
   const Exit& exit = *ending.exit;
   // Some providers only see the signal that they sent on our behalf.
@@ -38,6 +43,9 @@ Outcome outcome_of(Status code) noexcept {
 CommandResult to_result(Ending ending) {
   CommandResult result;
   result.outcome = decide(ending);
+  if (ending.error && ending.error->code == Status::transport_lost &&
+      result.outcome == Outcome::destroyed)
+    ending.error->code = Status::gone;
   result.execution_time = ending.time;
   result.timed_out = result.outcome == Outcome::timed_out;
   result.command_may_have_started =

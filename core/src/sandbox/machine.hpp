@@ -22,6 +22,9 @@ struct Machine {
 class CommandHost {
  public:
   virtual ~CommandHost() = default;
+  virtual const std::string& provider() const = 0;
+  // Of the provider; at once when they are known.
+  virtual void features(Handler<Features> done) = 0;
   // Nothing when a start is needed first.
   virtual std::optional<Machine> machine() = 0;
   virtual void ensure_running(Handler<Machine> done) = 0;

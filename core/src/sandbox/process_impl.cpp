@@ -1,5 +1,6 @@
 #include "sandbox/process_impl.hpp"
 
+#include "sandbox/features.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandforge/support/shell.hpp"
 
@@ -74,7 +75,12 @@ void ProcessImpl::async_wait(WaitOptions options, Handler<CommandResult> done) {
 
 void ProcessImpl::async_kill(Handler<bool> done) {
   post(lane_, [self = shared_from_this(), done = std::move(done)]() mutable {
-    self->kill(std::move(done));
+    auto& process = *self;
+    process.require(feature::kKill, "killing processes",
+                    [self = std::move(self), done = std::move(done)](Result<void> r) mutable {
+                      if (!r) return std::move(done)(std::move(r).error());
+                      self->kill(std::move(done));
+                    });
   });
 }
 
@@ -114,13 +120,34 @@ void ProcessImpl::async_signal(int signal, bool tree, Handler<void> done) {
   post(lane_, [self = shared_from_this(), signal, tree, done = std::move(done)]() mutable {
     if (signal < 1 || signal > 64)
       return std::move(done)(Error(Status::invalid, "no such signal", "signal.invalid"));
-    if (self->ended() || !self->process_) return std::move(done)(self->ended_error());
-    auto& process = *self->process_;
-    process.signal(signal, tree,
-                   [self = std::move(self), done = std::move(done)](Result<void> r) mutable {
+    auto& process = *self;
+    process.require(
+        feature::kSignal, "signals",
+        [self = std::move(self), signal, tree, done = std::move(done)](Result<void> r) mutable {
+          if (!r) return std::move(done)(std::move(r));
+          self->send_signal(signal, tree, std::move(done));
+        });
+  });
+}
+
+void ProcessImpl::send_signal(int signal, bool tree, Handler<void> done) {
+  if (ended() || !process_) return std::move(done)(ended_error());
+  process_->signal(signal, tree,
+                   [self = shared_from_this(), done = std::move(done)](Result<void> r) mutable {
                      if (!r && r.error().code == Status::gone) r = self->ended_error();
                      std::move(done)(std::move(r));
                    });
+}
+
+// Of a sandbox that is gone nobody is left to tell; its provider answers for itself.
+void ProcessImpl::require(std::string_view name, std::string_view what, Handler<void> done) {
+  const auto host = host_.lock();
+  if (!host) return std::move(done)(Result<void>());
+  host->features([host, name, what, done = std::move(done)](Result<Features> features) mutable {
+    if (!features) return std::move(done)(std::move(features).error());
+    if (auto bad = check_feature(name, what, host->provider(), *features))
+      return std::move(done)(*std::move(bad));
+    std::move(done)(Result<void>());
   });
 }
 

@@ -34,7 +34,8 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
     std::optional<std::uint64_t> output_limit;
     Clock::time_point called;  // when the caller asked: the deadline counts from here
     bool manual_credit = false;
-    bool listed = false;  // shown to those who list processes
+    bool listed = false;            // shown to those who list processes
+    bool stdin_if_offered = false;  // nobody asked for the pipe: it may be missing
   };
 
   ProcessImpl(Lane lane, std::shared_ptr<Deadlines> deadlines, Plan plan);
@@ -86,6 +87,7 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
 
   // Sending: process_send.cpp
   void launch(const std::shared_ptr<CommandHost>& host);
+  void fit(const std::shared_ptr<CommandHost>& host, const Features& features);
   void try_start(const std::shared_ptr<CommandHost>& host);
   void send(const std::shared_ptr<CommandHost>& host, const Machine& machine);
   void not_started(Error error);
@@ -113,6 +115,8 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
   void finish(Result<CommandResult> result);
   void answer();
   CommandResult with_output(CommandResult result) const;
+  void require(std::string_view feature, std::string_view what, Handler<void> done);
+  void send_signal(int signal, bool tree, Handler<void> done);
   Error ended_error() const;
   Error no_stdin() const;
   std::string name() const;

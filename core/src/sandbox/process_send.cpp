@@ -1,5 +1,6 @@
 // From a command to a running process. A command is sent again only when it provably never started.
 #include "sandbox/attempt.hpp"
+#include "sandbox/features.hpp"
 #include "sandbox/process_impl.hpp"
 
 namespace sandforge::sandbox {
@@ -27,6 +28,21 @@ void ProcessImpl::launch(const std::shared_ptr<CommandHost>& host) {
   if (plan_.stop.stop_requested()) return end_before_start(Status::cancelled);
   watch_stop(plan_.stop, on_stop_);
   if (plan_.command.timeout.count() > 0) deadline_ = after(plan_.called, plan_.command.timeout);
+  if (!needs_features(plan_.command)) return try_start(host);
+  if (deadline_) set_watchdog(*deadline_);
+  host->features([self = shared_from_this(), host](Result<Features> features) {
+    if (self->ended()) return;
+    if (!features) return self->finish(std::move(features).error());
+    self->fit(host, *features);
+  });
+}
+
+// What the provider does not offer is refused before anything starts.
+void ProcessImpl::fit(const std::shared_ptr<CommandHost>& host, const Features& features) {
+  if (plan_.stdin_if_offered && !has_feature(features, feature::kStdin))
+    plan_.command.stdin_pipe = false;
+  if (auto bad = check_features(plan_.command, host->provider(), features))
+    return finish(*std::move(bad));
   try_start(host);
 }
 

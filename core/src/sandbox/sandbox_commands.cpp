@@ -1,4 +1,5 @@
 // Commands and processes of the Sandbox.
+#include "sandbox/features.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/sandbox_impl.hpp"
 #include "sandbox/validate.hpp"
@@ -59,12 +60,13 @@ void SandboxImpl::run(Command command, ExecOptions options, Handler<CommandResul
 
 void SandboxImpl::async_spawn(Command command, SpawnOptions options,
                               Handler<std::shared_ptr<Process>> done) {
-  command.stdin_pipe = options.stdin_pipe;
+  command.stdin_pipe = options.stdin_pipe.value_or(true);
   command.detach = command.detach || options.detach;
   if (options.tty) command.tty = options.tty;
   command.window = options.window;
   auto what = plan(std::move(command), options, kSpawnRetained);
   what.listed = true;
+  what.stdin_if_offered = !options.stdin_pipe.has_value();
   what.manual_credit = options.manual_credit;
   if (auto bad = check_command(what.command)) return refuse(std::move(done), *std::move(bad));
   if (options.window == 0 && !options.manual_credit)
@@ -103,6 +105,19 @@ ProcessImpl::Plan SandboxImpl::plan(Command command, ExecOptions& options,
   plan.output_limit = options.output_limit;
   plan.called = Clock::now();
   return plan;
+}
+
+void SandboxImpl::features(Handler<Features> done) {
+  if (features_) return std::move(done)(features_);
+  auto known =
+      on_lane<Features>(lane_, "the provider",
+                        [self = self(), done = std::move(done)](Result<Features> features) mutable {
+                          if (features) self->features_ = *features;
+                          std::move(done)(std::move(features));
+                        });
+  post(provider_->lane(), [provider = provider_, known = std::move(known)]() mutable {
+    provider->features(std::move(known));
+  });
 }
 
 void SandboxImpl::process_started(const std::shared_ptr<ProcessImpl>& process) {
@@ -159,10 +174,18 @@ void SandboxImpl::async_get_process(ProcessId id, Handler<std::shared_ptr<Proces
 void SandboxImpl::async_kill_process(ProcessId id, Handler<bool> done) {
   post(lane_, [self = self(), id = std::move(id), done = std::move(done)]() mutable {
     auto& sandbox = *self;
-    sandbox.for_processes([self = std::move(self), id = std::move(id),
-                           done = std::move(done)](Result<std::optional<Machine>> machine) mutable {
-      if (!machine) return std::move(done)(std::move(machine).error());
-      self->table_.kill(self, *machine, std::move(id), std::move(done));
+    sandbox.features([self = std::move(self), id = std::move(id),
+                      done = std::move(done)](Result<Features> features) mutable {
+      if (!features) return std::move(done)(std::move(features).error());
+      if (auto bad =
+              check_feature(feature::kKill, "killing processes", self->provider(), *features))
+        return std::move(done)(*std::move(bad));
+      auto& box = *self;
+      box.for_processes([self = std::move(self), id = std::move(id),
+                         done = std::move(done)](Result<std::optional<Machine>> machine) mutable {
+        if (!machine) return std::move(done)(std::move(machine).error());
+        self->table_.kill(self, *machine, std::move(id), std::move(done));
+      });
     });
   });
 }

@@ -47,6 +47,7 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   void set_on_start(std::function<StartHook(StartHook)> updater) override;
   Result<std::shared_ptr<Sandbox>> clone(CloneOptions options) const override;
 
+  void features(Handler<Features> done) override;
   std::optional<Machine> machine() override { return life_.machine(); }
   void ensure_running(Handler<Machine> done) override { life_.ensure_running(std::move(done)); }
   void machine_lost(std::uint64_t epoch, bool gone) override { life_.lost(epoch, gone); }
@@ -79,6 +80,7 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   const std::shared_ptr<Deadlines> deadlines_;
   Lifecycle life_;
   ProcessTable table_;
+  Features features_;  // null: not asked for yet
 
   std::mutex updates_;  // one updater at a time
   mutable std::mutex overlay_mutex_;

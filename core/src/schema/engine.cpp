@@ -72,7 +72,7 @@ Engine::Engine(const Program& program) : impl_(std::make_unique<Impl>()) {
   valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
   auto builder = std::make_unique<LeafBuilder>(program);
   parser.addConstraintBuilder(leaf_keyword, builder.get());
-  builder.release();  // the parser owns it
+  static_cast<void>(builder.release());  // the parser owns it
   parser.populateSchema(ValueAdapter(rewritten), impl_->schema);
 }
 

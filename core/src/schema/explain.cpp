@@ -216,6 +216,7 @@ class Explainer {
       return;
     }
     std::vector<std::string> allowed;
+    allowed.reserve(parts.size());
     for (const Node* part : parts)
       allowed.push_back(describe_allowed(*part));
     add({pointer,

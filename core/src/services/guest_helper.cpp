@@ -81,7 +81,7 @@ GuestHelper::GuestHelper(std::shared_ptr<Runtime> runtime, std::filesystem::path
       client_(*this, without_pings()) {}
 
 std::shared_ptr<GuestHelper> GuestHelper::make(std::shared_ptr<Runtime> runtime,
-                                               std::filesystem::path program) {
+                                               const std::filesystem::path& program) {
   std::shared_ptr<GuestHelper> helper(new GuestHelper(runtime, std::filesystem::absolute(program)));
   runtime->track(helper);
   return helper;

@@ -56,7 +56,7 @@ class GuestHelper final : public Pending,
  public:
   // Starts nothing yet.
   static std::shared_ptr<GuestHelper> make(std::shared_ptr<Runtime> runtime,
-                                           std::filesystem::path program);
+                                           const std::filesystem::path& program);
 
   // False once it has ended, or could not be started. [any]
   bool usable() const noexcept { return !ended_.load(); }

@@ -52,7 +52,10 @@ Result<void> read_environment(const sf_command& command, guest::SpawnRequest& ou
     const sf_env_entry& entry = command.env[i];
     if (is_null(entry.name) || is_null(entry.value))
       return bad_command("an environment variable is null");
-    if (entry.value.ptr != nullptr) out.env.emplace_back(text_of(entry.name), text_of(entry.value));
+    // A null value takes back what an earlier entry has set.
+    std::optional<std::string> value;
+    if (entry.value.ptr != nullptr) value = text_of(entry.value);
+    out.env.emplace_back(text_of(entry.name), std::move(value));
   }
   return {};
 }

@@ -26,14 +26,29 @@ SessionId session_of(sf_context* scope) {
   return context && context->session_id ? *context->session_id : SessionId();
 }
 
-Error unavailable() {
-  return Error(Status::unavailable, "the host has closed this service");
-}
-
 Result<void> check_key(std::string_view key) {
   if (key.empty() || key.size() > kMaxKey)
     return Error(Status::invalid, "a key of state has 1 to 200 bytes");
   return {};
+}
+
+// What every function here begins with. body(plugin, service) starts the call.
+template <class Service, class Completion, class Body>
+sf_status serve(sf_host* self, Service HostServices::*member, const char* what, sf_lane* lane,
+                const Completion& done, const sf_error_sink* err, Body body) noexcept {
+  try {
+    const auto services = PluginHost::of(self).services();
+    if (!services || !((*services).*member) || !PluginHost::of(self).runtime())
+      return refuse(err, Error(Status::unavailable, "the host has closed this service"));
+    if (lane == nullptr || done.done == nullptr)
+      return refuse(err,
+                    Error(Status::invalid, std::string(what) + " needs a lane and a completion"));
+    if (auto begun = body(PluginHost::of(self).plugin(), (*services).*member); !begun)
+      return refuse(err, begun.error());
+    return SF_OK;
+  } catch (...) {
+    return refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
 }
 
 template <class Completion, class Value>
@@ -48,14 +63,8 @@ void deliver(Plugin& plugin, const Completion& done, const Error* error, Value v
 
 sf_status state_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
                     sf_state_value_completion done, sf_op** op, const sf_error_sink* err) noexcept {
-  try {
-    Plugin& plugin = PluginHost::of(self).plugin();
-    const auto services = PluginHost::of(self).services();
-    if (!services || !services->state || !PluginHost::of(self).runtime())
-      return refuse(err, unavailable());
-    if (lane == nullptr || done.done == nullptr)
-      return refuse(err, Error(Status::invalid, "state.get needs a lane and a completion"));
-    if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
+  const auto begin = [&](Plugin& plugin, const auto& state) -> Result<void> {
+    if (auto good = check_key(plugin::view(key)); !good) return good;
     start_host_call<Text>(
         HostLane::lane_of(lane), op,
         [&plugin, done](const Result<Text>& result) {
@@ -65,28 +74,21 @@ sf_status state_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
             deliver(plugin, done, &result.error(), sf_bytes{nullptr, 0});
           }
         },
-        [&plugin, state = services->state, session = session_of(scope),
+        [&plugin, state, session = session_of(scope),
          name = std::string(plugin::view(key))](Handler<Text> handler) {
           state->get(plugin.name(), session, name, std::move(handler));
         });
-    return SF_OK;
-  } catch (...) {
-    return refuse(err, Error(Status::internal, plugin::describe_exception()));
-  }
+    return {};
+  };
+  return serve(self, &HostServices::state, "state.get", lane, done, err, begin);
 }
 
 sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key, sf_bytes value,
                     sf_completion done, sf_op** op, const sf_error_sink* err) noexcept {
-  try {
-    Plugin& plugin = PluginHost::of(self).plugin();
-    const auto services = PluginHost::of(self).services();
-    if (!services || !services->state || !PluginHost::of(self).runtime())
-      return refuse(err, unavailable());
-    if (lane == nullptr || done.done == nullptr)
-      return refuse(err, Error(Status::invalid, "state.set needs a lane and a completion"));
-    if (auto good = check_key(plugin::view(key)); !good) return refuse(err, good.error());
+  const auto begin = [&](Plugin& plugin, const auto& state) -> Result<void> {
+    if (auto good = check_key(plugin::view(key)); !good) return good;
     if (value.ptr != nullptr && value.len > SF_STATE_VALUE_MAX)
-      return refuse(err, Error(Status::invalid, "a value of state has at most 65536 bytes"));
+      return Error(Status::invalid, "a value of state has at most 65536 bytes");
     Text text;
     if (value.ptr != nullptr) text = std::string(plugin::view(value));
     start_host_call<void>(
@@ -99,14 +101,13 @@ sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
             call_value(plugin, "done", done.done, done.ctx, error.get());
           }
         },
-        [&plugin, state = services->state, session = session_of(scope),
-         name = std::string(plugin::view(key)), text = std::move(text)](Handler<void> handler) {
+        [&plugin, state, session = session_of(scope), name = std::string(plugin::view(key)),
+         text = std::move(text)](Handler<void> handler) {
           state->set(plugin.name(), session, name, text, std::move(handler));
         });
-    return SF_OK;
-  } catch (...) {
-    return refuse(err, Error(Status::internal, plugin::describe_exception()));
-  }
+    return {};
+  };
+  return serve(self, &HostServices::state, "state.set", lane, done, err, begin);
 }
 
 void deliver_secret(Plugin& plugin, sf_text_completion done, const Result<Text>& result) {
@@ -123,24 +124,17 @@ void deliver_secret(Plugin& plugin, sf_text_completion done, const Result<Text>&
 
 sf_status secrets_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str name,
                       sf_text_completion done, sf_op** op, const sf_error_sink* err) noexcept {
-  try {
-    Plugin& plugin = PluginHost::of(self).plugin();
-    const auto services = PluginHost::of(self).services();
-    if (!services || !services->secrets || !PluginHost::of(self).runtime())
-      return refuse(err, unavailable());
-    if (lane == nullptr || done.done == nullptr)
-      return refuse(err, Error(Status::invalid, "secrets.get needs a lane and a completion"));
+  const auto begin = [&](Plugin& plugin, const auto& secrets) -> Result<void> {
     start_host_call<Text>(
         HostLane::lane_of(lane), op,
         [&plugin, done](const Result<Text>& result) { deliver_secret(plugin, done, result); },
-        [&plugin, secrets = services->secrets, context = plugin::HostContext::session_of(scope),
+        [&plugin, secrets, context = plugin::HostContext::session_of(scope),
          text = plugin::copy_text(name, 1024)](Handler<Text> handler) {
           secrets->get(plugin.name(), context, text, std::move(handler));
         });
-    return SF_OK;
-  } catch (...) {
-    return refuse(err, Error(Status::internal, plugin::describe_exception()));
-  }
+    return {};
+  };
+  return serve(self, &HostServices::secrets, "secrets.get", lane, done, err, begin);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ Authorization authorization_of(std::string_view userinfo) {
   return authorization;
 }
 
-Result<CloneUrl> parse_network(std::string scheme, std::string_view rest) {
+Result<CloneUrl> parse_network(const std::string& scheme, std::string_view rest) {
   CloneUrl out;
   out.protocol = scheme;
   const auto slash = rest.find('/');
@@ -104,7 +104,7 @@ Result<CloneUrl> parse_clone_url(std::string_view text) {
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     const auto rest = text.substr(mark + 3);
     if (scheme == "https" || scheme == "http" || scheme == "ssh")
-      return parse_network(std::move(scheme), rest);
+      return parse_network(scheme, rest);
     if (scheme == "file") {
       if (rest.empty() || rest.front() != '/') return bad_url("must name an absolute path");
       CloneUrl out;

@@ -85,13 +85,16 @@ class SessionBackend final : public SandboxBackend,
 
   void stop(Handler<void> done) override {
     under_claim(
-        false, [](SandboxBackend& inner, Handler<void> next) { inner.stop(std::move(next)); },
+        false, false,
+        [](SandboxBackend& inner, Handler<void> next) { inner.stop(std::move(next)); },
         [](SessionRecord& record) { record.status = SessionStatus::stopped; }, std::move(done));
   }
 
   void destroy(Handler<void> done) override {
+    const bool spare = core_->spares_used();
     under_claim(
-        true, [](SandboxBackend& inner, Handler<void> next) { inner.destroy(std::move(next)); },
+        !spare, spare,
+        [](SandboxBackend& inner, Handler<void> next) { inner.destroy(std::move(next)); },
         no_machine, std::move(done));
   }
 
@@ -146,14 +149,19 @@ class SessionBackend final : public SandboxBackend,
     record.start_key = random_hex(16);
   }
 
-  void under_claim(bool steal, Action action, Change change, Handler<void> done) {
+  // spare: nothing is done when somebody else has the session open.
+  void under_claim(bool steal, bool spare, Action action, Change change, Handler<void> done) {
     auto self = shared_from_this();
     auto finish = std::make_shared<Handler<void>>(std::move(done));
     core_->acquire(lane(), steal, nullptr,
-                   [self, action, change, finish](Result<SessionRecord> record) {
+                   [self, action, change, finish, spare](Result<SessionRecord> record) {
                      // Somebody else removed the record: the machine is still ours to end.
                      if (!record && record.error().code != Status::not_found)
                        return std::move(*finish)(std::move(record).error());
+                     const auto& owner = self->core_->services().owner;
+                     if (spare && record)
+                       if (auto unused = unused_by_others(*record, owner); !unused)
+                         return self->end(std::move(unused), finish);
                      self->act(action, change, finish);
                    });
   }
@@ -328,6 +336,7 @@ class SessionProvider final : public ProviderBackend {
   const std::string& name() const noexcept override { return provider_->name(); }
   const Lane& lane() const noexcept override { return provider_->lane(); }
   void describe(Handler<Description> done) override { provider_->describe(std::move(done)); }
+  void features(Handler<Features> done) override { provider_->features(std::move(done)); }
 
   Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) override {
     auto backend = std::make_shared<SessionBackend>(provider_, core_, std::move(request));

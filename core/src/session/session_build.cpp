@@ -190,16 +190,17 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
       services->runtime, make_session_provider(parts.provider.backend, core), std::move(config));
   if (!sandbox) return std::move(sandbox).error();
   return std::make_shared<SessionImpl>(std::move(core), std::move(hook), std::move(sandbox).value(),
-                                       std::move(parts.env.missing));
+                                       parts);
 }
 
 SessionImpl::SessionImpl(std::shared_ptr<SessionCore> core, std::shared_ptr<SetupHookState> hook,
-                         std::shared_ptr<Sandbox> sandbox, std::vector<std::string> missing)
+                         std::shared_ptr<Sandbox> sandbox, const SessionParts& parts)
     : core_(std::move(core)),
       hook_(std::move(hook)),
       sandbox_(std::move(sandbox)),
       id_(core_->id()),
-      missing_(std::move(missing)) {}
+      made_here_(parts.inserted),
+      missing_(parts.env.missing) {}
 
 std::vector<std::string> SessionImpl::missing_env() const {
   const std::lock_guard lock(mutex_);

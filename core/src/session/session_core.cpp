@@ -17,6 +17,15 @@ constexpr std::int64_t kTouchEveryNs = 30'000'000'000;
 
 }  // namespace
 
+Result<void> unused_by_others(const SessionRecord& record, const std::string& owner) {
+  const bool used = std::any_of(
+      record.holders.begin(), record.holders.end(),
+      [&](const auto& holder) { return holder != owner && !claim_owner_is_gone(holder); });
+  if (!used) return {};
+  return Error(Status::conflict, "somebody else has the session '" + record.id.str() + "' open",
+               "session.in_use");
+}
+
 struct SessionCore::Acquire {
   explicit Acquire(Handler<SessionRecord> d) : done(std::move(d)) {}
 

@@ -43,6 +43,9 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
   // Notes the time of use, not more than once in half a minute.
   void touch(const Lane& lane);
   void warn(const Error& error) const;
+  // Destroy leaves a machine alone that others have open, as conflict "session.in_use".
+  void spare_used(bool on) noexcept { spare_used_ = on; }
+  bool spares_used() const noexcept { return spare_used_; }
 
  private:
   struct Acquire;
@@ -62,6 +65,12 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
   std::shared_ptr<Pending> renewal_;
   std::int64_t touched_ns_ = 0;
   std::mutex write_mutex_;  // one compare-and-set at a time
+  std::atomic<bool> spare_used_{false};
 };
+
+// The holder of what is kept for good.
+inline constexpr const char* kKept = "kept";
+// conflict "session.in_use": a process that lives, and is not this owner, has the session open.
+Result<void> unused_by_others(const SessionRecord& record, const std::string& owner);
 
 }  // namespace sandforge

@@ -107,7 +107,24 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
   }
 
   void async_destroy(SessionId id, Handler<void> done) override {
-    destroy_and_erase(std::move(id), std::make_shared<Handler<void>>(std::move(done)), 8);
+    destroy_and_erase(std::move(id), false, std::make_shared<Handler<void>>(std::move(done)), 8);
+  }
+
+  void async_remove_unused(SessionId id, Handler<bool> done) override {
+    auto held = std::make_shared<Handler<bool>>(std::move(done));
+    auto removed = std::make_shared<Handler<void>>([held](Result<void> result) {
+      if (result) return std::move(*held)(true);
+      if (result.error().reason == "session.in_use") return std::move(*held)(false);
+      std::move (*held)(std::move(result).error());
+    });
+    auto self = shared_from_this();
+    // Asked under the claim once more; but whoever starts it has that for long, perhaps.
+    store_call<void>(
+        services_->runtime, lane_, [self, id] { return self->unused(id); },
+        [self, id, removed](Result<void> unused) {
+          if (!unused) return std::move(*removed)(std::move(unused));
+          self->destroy_and_erase(id, true, removed, 8);
+        });
   }
 
   void async_forget(SessionId id, Handler<void> done) override {
@@ -179,7 +196,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     auto held = std::make_shared<Handler<T>>(std::move(done));
     auto next = [held, action](Result<std::shared_ptr<Session>> session) {
       if (!session) return std::move(*held)(std::move(session).error());
-      action(*session, std::move(*held));
+      action(std::static_pointer_cast<SessionImpl>(*session), std::move(*held));
     };
     auto checked = check_session_id(id);
     if (!checked) return answer<T>(std::move(*held), std::move(checked).error());
@@ -222,15 +239,19 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     if (call->mode == OpenMode::create) return std::move(call->done)(exists_already(call->spec.id));
     if (auto fits = check_provider(call->spec, session->record()); !fits)
       return std::move(call->done)(std::move(fits).error());
-    if (call->spec.env.empty()) return std::move(call->done)(std::shared_ptr<Session>(session));
+    if (call->spec.env.empty() && !call->spec.keep)
+      return std::move(call->done)(std::shared_ptr<Session>(session));
     session->add_env(call->spec.env);
     store_call<SessionRecord>(
         services_->runtime, lane_,
-        [services = services_, call, session]() -> Result<SessionRecord> {
-          auto found = services->store->find(call->spec.id);
+        [self = shared_from_this(), call]() -> Result<SessionRecord> {
+          auto& store = *self->services_->store;
+          auto found = store.find(call->spec.id);
           if (!found) return std::move(found).error();
           if (!*found) return unknown_session(call->spec.id);
-          return merge_env(*services->store, std::move(**found), call->spec.env);
+          auto merged = merge_env(store, std::move(**found), call->spec.env);
+          if (!merged) return merged;
+          return store.hold(call->spec.id, self->holder(*call));
         },
         [call, session](Result<SessionRecord> merged) {
           if (!merged) return std::move(call->done)(std::move(merged).error());
@@ -251,42 +272,72 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
   // A host that starts the session after its machine was removed, and before the record is, has
   // changed the record: its machine is removed as well.
-  void destroy_and_erase(SessionId id, std::shared_ptr<Handler<void>> done, int tries) {
+  void destroy_and_erase(SessionId id, bool spare_used, std::shared_ptr<Handler<void>> done,
+                         int tries) {
     auto self = shared_from_this();
     auto revision = std::make_shared<std::optional<std::uint64_t>>();
     with_session<void>(
         id, true,
-        [self, done, id, revision, tries](Result<void> removed) {
+        [self, done, id, spare_used, revision, tries](Result<void> removed) {
           if (!removed && removed.error().reason == "session.not_found")
             return std::move(*done)(Result<void>());
           if (!removed) return std::move(*done)(std::move(removed).error());
-          self->erase(id, *revision, done, tries);
+          self->erase(id, *revision, spare_used, done, tries);
         },
-        [revision](const std::shared_ptr<Session>& session, Handler<void> next) {
+        [revision, spare_used](const std::shared_ptr<SessionImpl>& session, Handler<void> next) {
           auto held = std::make_shared<Handler<void>>(std::move(next));
+          session->spare_used(spare_used);
           session->sandbox()->async_destroy([revision, session, held](Result<void> removed) {
+            session->spare_used(false);
             *revision = session->record().revision;
             std::move (*held)(std::move(removed));
           });
         });
   }
 
-  void erase(const SessionId& id, std::optional<std::uint64_t> revision,
+  void erase(const SessionId& id, std::optional<std::uint64_t> revision, bool spare_used,
              const std::shared_ptr<Handler<void>>& done, int tries) {
     evict(id);
     auto self = shared_from_this();
     store_call<void>(
         services_->runtime, lane_,
-        [services = services_, id, revision] { return services->store->erase(id, revision); },
-        [self, id, done, tries](Result<void> erased) {
+        [self, id, revision, spare_used]() -> Result<void> {
+          // Opened while the machine went: its record is not ours to remove.
+          if (spare_used)
+            if (auto unused = self->unused(id); !unused) return unused;
+          return self->services_->store->erase(id, revision);
+        },
+        [self, id, spare_used, done, tries](Result<void> erased) {
           const bool changed = !erased && erased.error().reason == "store.revision";
-          if (changed && tries > 1) return self->destroy_and_erase(id, done, tries - 1);
+          if (changed && tries > 1) return self->destroy_and_erase(id, spare_used, done, tries - 1);
           std::move (*done)(std::move(erased));
         });
   }
 
-  // On the pool: the record, and the values of its variables.
+  // On the pool, as what follows.
+  Result<void> unused(const SessionId& id) {
+    auto found = services_->store->find(id);
+    if (!found) return std::move(found).error();
+    return *found ? unused_by_others(**found, services_->owner) : Result<void>();
+  }
+
+  // The record, and the values of its variables.
   Result<SessionRecord> find_or_insert(Opening& call) {
+    const auto absent = [](const Result<SessionRecord>& record) {
+      return !record && record.error().reason == "session.not_found";
+    };
+    auto record = take_up(call);
+    // Removed between two looks: the next one makes it.
+    for (int i = 0; i < 8 && absent(record) && call.mode == OpenMode::either; ++i)
+      record = take_up(call);
+    if (!record) return record;
+    if (!call.for_removal)
+      call.env = resolve_env(*record, call.spec.env, services_->options.resolve);
+    return record;
+  }
+
+  Result<SessionRecord> take_up(Opening& call) {
+    call.inserted = false;
     auto record = call.mode == OpenMode::create ? insert_new(call) : find_known(call);
     const bool absent = !record && record.error().reason == "session.not_found";
     if (absent && call.mode == OpenMode::either) {
@@ -294,10 +345,12 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
       // Another host was faster: it is found now, or was removed again.
       if (!record && record.error().reason == "session.exists") record = find_known(call);
     }
-    if (!record) return record;
-    if (!call.for_removal)
-      call.env = resolve_env(*record, call.spec.env, services_->options.resolve);
-    return record;
+    if (!record || call.for_removal) return record;
+    return services_->store->hold(call.spec.id, holder(call));
+  }
+
+  std::string holder(const Opening& call) const {
+    return call.spec.keep ? kKept : services_->owner;
   }
 
   Result<SessionRecord> find_known(const Opening& call) {
@@ -319,13 +372,15 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
   void open_provider(const Call& call) {
     auto self = shared_from_this();
-    ask_for_provider(call->record, [self, call](Result<OpenedProvider> provider) {
+    const auto purpose = call->for_removal ? OpenPurpose::removal : OpenPurpose::use;
+    ask_for_provider(call->record, purpose, [self, call](Result<OpenedProvider> provider) {
       if (!provider) return self->opened(call, std::move(provider).error());
       SessionParts parts;
       parts.spec = call->spec;
       parts.record = call->record;
       parts.provider = std::move(*provider);
       parts.env = call->env;
+      parts.inserted = call->inserted;
       parts.for_removal = call->for_removal;
       self->opened(call, build_session(self->services_, std::move(parts)));
     });
@@ -333,10 +388,10 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
 
   // `next` runs on the lane, also when the host's function throws or forgets its handler.
   template <class Next>
-  void ask_for_provider(const SessionRecord& record, Next next) {
+  void ask_for_provider(const SessionRecord& record, OpenPurpose purpose, Next next) {
     sandbox::ask<OpenedProvider>(
         lane_, "the function that opens providers", std::move(next),
-        [&](Handler<OpenedProvider> done) { open_provider_(record, std::move(done)); });
+        [&](Handler<OpenedProvider> done) { open_provider_(record, purpose, std::move(done)); });
   }
 
   void opened(const Call& call, Result<std::shared_ptr<SessionImpl>> session) {
@@ -373,15 +428,13 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
   void remove_for_recreate(const std::shared_ptr<Session>& session, Handler<void> done) {
     auto held = std::make_shared<Handler<void>>(std::move(done));
     auto self = shared_from_this();
-    ask_for_provider(session->record(), [self, session, held](Result<OpenedProvider> provider) {
+    const auto next = [self, session, held](Result<OpenedProvider> provider) {
       if (!provider) return std::move(*held)(std::move(provider).error());
       auto backend = provider->backend;
       backend->lane().dispatch([session, held, backend] {
-        backend->describe([session, held, backend](Result<Description> description) {
-          if (!description) return std::move(*held)(std::move(description).error());
-          const auto& features = description->features;
-          if (std::find(features.begin(), features.end(), "destroy.keeps_directory") !=
-              features.end())
+        backend->features([session, held, backend](Result<Features> features) {
+          if (!features) return std::move(*held)(std::move(features).error());
+          if (has_feature(*features, "destroy.keeps_directory"))
             return std::move(*held)(
                 Error(Status::unsupported,
                       "provider '" + backend->name() +
@@ -391,7 +444,8 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
           session->sandbox()->async_destroy(std::move(*held));
         });
       });
-    });
+    };
+    ask_for_provider(session->record(), OpenPurpose::removal, next);
   }
 
   const std::shared_ptr<const SessionServices> services_;
@@ -430,6 +484,11 @@ StartedInfo SessionManager::start(SessionId id) {
 
 void SessionManager::stop(SessionId id) {
   await_result<void>([&](auto handler) { async_stop(std::move(id), std::move(handler)); });
+}
+
+bool SessionManager::remove_unused(SessionId id) {
+  return await_result<bool>(
+      [&](auto handler) { async_remove_unused(std::move(id), std::move(handler)); });
 }
 
 void SessionManager::destroy(SessionId id) {

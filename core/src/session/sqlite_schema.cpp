@@ -7,7 +7,7 @@ namespace sandforge::sqlite {
 namespace {
 
 // Entry n leads from version n to n + 1. A released entry is never changed.
-constexpr std::array<const char*, 1> kSteps = {
+constexpr std::array<const char*, 2> kSteps = {
     R"sql(
 CREATE TABLE session (
   id                TEXT    NOT NULL PRIMARY KEY,
@@ -41,6 +41,13 @@ CREATE TABLE session_claim (
   session_id    TEXT    NOT NULL PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
   owner         TEXT    NOT NULL,
   expires_at_ms INTEGER NOT NULL
+) STRICT;
+)sql",
+    R"sql(
+CREATE TABLE session_holder (
+  session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  holder     TEXT NOT NULL,
+  PRIMARY KEY (session_id, holder)
 ) STRICT;
 )sql",
 };

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "sandforge/clock.hpp"
+#include "session/claim_owner.hpp"
 #include "session/private_file.hpp"
 #include "session/record_json.hpp"
 #include "session/sqlite_schema.hpp"
@@ -123,7 +124,7 @@ class SqliteSessionStore final : public SessionStore {
       while (rows.step())
         records.push_back(read_row(rows));
       for (auto& record : records)
-        read_env(record);
+        read_lists(record);
     });
     if (!result) return std::move(result).error();
     return records;
@@ -206,6 +207,24 @@ class SqliteSessionStore final : public SessionStore {
     });
   }
 
+  Result<SessionRecord> hold(const SessionId& id, const std::string& holder) override {
+    return change([&] {
+      const auto stored = expect_row(id);
+      for (const auto& known : stored.holders)
+        if (claim_owner_is_gone(known))
+          db_.prepare("DELETE FROM session_holder WHERE session_id = ? AND holder = ?")
+              .bind(id.str())
+              .bind(known)
+              .run();
+      db_.prepare("INSERT OR IGNORE INTO session_holder (session_id, holder) VALUES (?, ?)")
+          .bind(id.str())
+          .bind(holder)
+          .run();
+      db_.prepare("UPDATE session SET revision = revision + 1 WHERE id = ?").bind(id.str()).run();
+      return expect_row(id);
+    });
+  }
+
   Result<void> release(const SessionId& id, const std::string& owner) override {
     return guarded([&] {
       db_.prepare("DELETE FROM session_claim WHERE session_id = ? AND owner = ?")
@@ -253,7 +272,7 @@ class SqliteSessionStore final : public SessionStore {
     row.bind(id.str());
     if (!row.step()) return std::nullopt;
     auto record = read_row(row);
-    read_env(record);
+    read_lists(record);
     return record;
   }
 
@@ -263,12 +282,17 @@ class SqliteSessionStore final : public SessionStore {
     return std::move(*record);
   }
 
-  void read_env(SessionRecord& record) {
+  void read_lists(SessionRecord& record) {
     auto rows = db_.prepare(
         "SELECT name, reference FROM session_env WHERE session_id = ? ORDER BY position");
     rows.bind(record.id.str());
     while (rows.step())
       record.env.push_back({rows.text(0), rows.text(1)});
+    auto holders =
+        db_.prepare("SELECT holder FROM session_holder WHERE session_id = ? ORDER BY rowid");
+    holders.bind(record.id.str());
+    while (holders.step())
+      record.holders.push_back(holders.text(0));
   }
 
   // Binds in the order that the INSERT and the UPDATE above share.

@@ -100,8 +100,8 @@ SessionManager& App::manager(SetupOptions setup) {
   };
   manager_ = SessionManager::create(
       *runtime_, store_,
-      [this](const SessionRecord& record, Handler<OpenedProvider> done) {
-        open_for_record(record, std::move(done));
+      [this](const SessionRecord& record, OpenPurpose purpose, Handler<OpenedProvider> done) {
+        open_for_record(record, purpose, std::move(done));
       },
       std::move(options));
   return *manager_;

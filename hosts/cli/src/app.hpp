@@ -70,9 +70,13 @@ class App {
 
   // The provider of a new session; throws the Error where sandboxes are off.
   std::string choose_provider(const std::string& named);
-  // With the options of this configuration (null: none). Throws the Error.
+  // With the options of this configuration (null: none), and with its faults where it is to be
+  // used and not only looked at. Throws the Error.
+  enum class Faults : std::uint8_t { none, injected };
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
-                              const json::Object& context = {});
+                              const json::Object& context = {},
+                              OpenPurpose purpose = OpenPurpose::use,
+                              Faults faults = Faults::none);
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);
@@ -80,7 +84,10 @@ class App {
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
-  void open_for_record(const SessionRecord& record, Handler<OpenedProvider> done);
+  std::shared_ptr<ProviderBackend> open_faulty(const ProviderConfig& configured,
+                                               json::Object options, ProviderRegistry& known);
+  void open_for_record(const SessionRecord& record, OpenPurpose purpose,
+                       Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
   void make_registry();
   void make_services();

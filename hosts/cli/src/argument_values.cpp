@@ -26,6 +26,23 @@ Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
 }
 
+Result<std::string> parse_project_name(const std::string& text) {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  bool good = !text.empty() && text.size() <= 48 && is_letter(text.front()) && text.back() != '-';
+  char before = '-';
+  for (const char c : text) {
+    const bool dash = c == '-' && before != '-';
+    good = good && (is_letter(c) || (c >= '0' && c <= '9') || dash);
+    before = c;
+  }
+  if (good) return text;
+  return Error(Status::invalid,
+               "'" + text +
+                   "' is no name for a provider: a-z, 0-9 and single dashes, beginning with a "
+                   "letter, 48 at most",
+               "cli.bad_name");
+}
+
 Result<SessionVariable> parse_variable(const std::string& text) {
   SessionVariable variable;
   const auto equals = text.find('=');

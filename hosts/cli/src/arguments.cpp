@@ -62,6 +62,8 @@ struct Builder {
     add_stop();
     add_remove();
     add_information();
+    add_fault_proxy();
+    add_new();
   }
 
   void add_global() {
@@ -265,6 +267,55 @@ struct Builder {
     });
   }
 
+  void add_fault_proxy() {
+    auto* sub = app.add_subcommand("fault-proxy",
+                                   "Break connections on purpose, between a client and a server");
+    sub->footer(
+        "It prints its address as JSON, serves until a signal comes, and then prints what\n"
+        "its rules did:\n"
+        "  sandforge fault-proxy --listen tcp:127.0.0.1:0 --to unix:/run/docker.sock \\\n"
+        "    --rule '{nth: 2, do: cut, after: 100}'\n\n" +
+        std::string(kExitCodeTable));
+    sub->add_option("--listen", fault_proxy.listen, "tcp:IP:PORT (port 0: any) or unix:PATH")
+        ->required()
+        ->type_name("ADDRESS");
+    sub->add_option("--to", fault_proxy.to, "The server, in the same form")
+        ->required()
+        ->type_name("ADDRESS");
+    sub->add_option("--rules", fault_proxy.rules_file,
+                    "Rules, YAML or JSON: {rules: [{do: delay, ms: 50}]}")
+        ->type_name("FILE");
+    sub->add_option("--rule", fault_proxy.rules,
+                    "One rule, such as {do: answer, status: 429}; repeatable. do is\n"
+                    "delay, cut, black_hole, refuse or answer")
+        ->type_name("RULE")
+        ->allow_extra_args(false);
+    sub->add_flag("--remote", fault_proxy.remote, "Allow addresses that are not loopback");
+    on(sub, [this] {
+      if (!fault_proxy.rules_file.empty() && !fault_proxy.rules.empty())
+        throw CLI::ValidationError("--rules and --rule exclude each other");
+      return Subcommand(fault_proxy);
+    });
+  }
+
+  void add_new() {
+    auto* sub = app.add_subcommand("new", "Write a project for a provider of your own");
+    sub->add_option_function<std::string>(
+           "NAME",
+           [this](const std::string& text) {
+             made.name = value_or_usage("NAME", parse_project_name(text));
+           },
+           "What configurations will call it: a-z, 0-9 and dashes")
+        ->required()
+        ->type_name("");
+    sub->add_option("--lang", made.language, "Of the provider: cpp, coroutine (C++20) or c")
+        ->type_name("LANGUAGE")
+        ->check(CLI::IsMember({"cpp", "coroutine", "c"}).description(""));
+    sub->add_option("--dir", made.folder, "Folder of the project, new or empty; else NAME")
+        ->type_name("DIR");
+    on(sub, [this] { return Subcommand(made); });
+  }
+
   void on(CLI::App* sub, std::function<Subcommand()> make) {
     makers.emplace_back(sub, std::move(make));
   }
@@ -300,6 +351,8 @@ struct Builder {
   SettingsArguments settings;
   ConfigCheckArguments check;
   ConformanceArguments conformance;
+  FaultProxyArguments fault_proxy;
+  NewArguments made;
   std::vector<std::string> command;
   std::vector<std::pair<CLI::App*, std::function<Subcommand()>>> makers;
 };

@@ -82,6 +82,18 @@ struct ConfigCheckArguments {
   std::string file;
 };
 struct PluginsDoctorArguments {};
+struct FaultProxyArguments {
+  std::string listen;
+  std::string to;
+  std::string rules_file;
+  std::vector<std::string> rules;  // YAML, one rule each
+  bool remote = false;
+};
+struct NewArguments {
+  std::string name;
+  std::string folder;  // empty: the name
+  std::string language = "cpp";
+};
 
 struct ConformanceArguments {
   std::string plugin;
@@ -100,7 +112,8 @@ struct ConformanceArguments {
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
                  RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, ConformanceArguments>;
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
+                 ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;
@@ -120,6 +133,8 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words);
 
 // "500ms", "90s", "5m", "2h", or seconds; invalid otherwise.
 Result<std::chrono::milliseconds> parse_duration(const std::string& text);
+// A name for a provider and its project: a-z, 0-9 and single dashes, 48 at most.
+Result<std::string> parse_project_name(const std::string& text);
 // "NAME=VALUE", or "NAME" with the host's value; not_found when the host has none.
 Result<SessionVariable> parse_variable(const std::string& text);
 

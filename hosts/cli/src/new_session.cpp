@@ -63,7 +63,7 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments) {
   return options;
 }
 
-NewSession open_session(App& app, const SessionArguments& arguments) {
+NewSession open_session(App& app, const SessionArguments& arguments, bool keep) {
   const auto configured = app.config() ? app.config()->sandbox : std::nullopt;
   if (!arguments.provider.empty()) {
     app.check_configured(arguments.provider);
@@ -72,13 +72,14 @@ NewSession open_session(App& app, const SessionArguments& arguments) {
   }
   SessionSpec spec;
   spec.id = SessionId(arguments.session);
-  NewSession out;
+  spec.keep = keep;
+  bool known = false;
   if (!arguments.session.empty()) {
     check_session_id(spec.id).value();
-    out.existed = app.store().find(spec.id).value().has_value();
+    known = app.store().find(spec.id).value().has_value();
   }
   // What exists already is asked for its provider; a name that differs is refused.
-  spec.provider = out.existed ? arguments.provider : app.choose_provider(arguments.provider);
+  spec.provider = known ? arguments.provider : app.choose_provider(arguments.provider);
   spec.settings = configured_settings(app.config(), spec.provider);
   if (app.config()) spec.config_file = std::filesystem::absolute(app.config()->file).native();
   spec.working_directory = arguments.cwd;
@@ -86,13 +87,16 @@ NewSession open_session(App& app, const SessionArguments& arguments) {
   for (const auto& variable : spec.env)
     if (variable.value && !variable.reference.empty()) app.redactor().add(*variable.value);
   spec.plan = plan_of(arguments);
+  NewSession out;
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);
+  // Of two calls at once that name the same new id, one made it.
+  out.existed = !out.session->made_here();
   warn_of_missing_env(app, *out.session);
   return out;
 }
 
 StartedInfo start_session(App& app, const Session& session) {
-  const auto info = session.sandbox()->start();
+  auto info = session.sandbox()->start();
   if (!app.terminal().json()) tell_warnings(app, session, info);
   return info;
 }

@@ -13,8 +13,8 @@ struct NewSession {
   bool existed = false;  // before this call
 };
 
-// Opens it, without starting it. Throws the Error.
-NewSession open_session(App& app, const SessionArguments& arguments);
+// Opens it, without starting it. keep: also a `run` that made it leaves it. Throws the Error.
+NewSession open_session(App& app, const SessionArguments& arguments, bool keep);
 
 // Starts it, with steps of set-up on standard error. An interrupt ends the set-up.
 StartedInfo start_session(App& app, const Session& session);

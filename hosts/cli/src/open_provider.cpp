@@ -1,5 +1,6 @@
 // From a name and a configuration to an opened provider with its settings schema.
 #include "app.hpp"
+#include "sandforge/faults.hpp"
 #include "sandforge/settings.hpp"
 
 namespace sandforge::cli {
@@ -45,7 +46,8 @@ std::optional<std::string> factory_of(const json::Object& context) {
 }  // namespace
 
 ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
-                                 const json::Object& context) {
+                                 const json::Object& context, OpenPurpose purpose,
+                                 Faults faults) {
   ProviderSetup out;
   json::Object options;
   const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
@@ -55,12 +57,15 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
     const auto schema = compile(info->options_schema, SchemaProfile::options, name, "the options");
     if (auto issues = check_provider(*config, *configured, *schema); !issues.empty())
       throw_error(from_issues(*config, std::move(issues)));
-    auto resolved = resolve_options(*config, *configured, *schema, host_references());
+    const bool removal = purpose == OpenPurpose::removal;
+    auto resolved = resolve_options(*config, *configured, *schema, host_references(),
+                                    removal ? Unresolved::left_out : Unresolved::refused);
     if (!resolved.issues.empty()) throw_error(from_issues(*config, std::move(resolved.issues)));
     options = std::move(resolved.options.as_object());
     if (const auto* defaults = options.find("defaults"); defaults != nullptr)
       out.host_defaults = *defaults;
-    if (const auto* env = configured->options.find("env"); env != nullptr && env->is_array()) {
+    const auto* env = configured->options.find("env");
+    if (env != nullptr && env->is_array() && !removal) {
       const auto factory = factory_of(context);
       auto session = resolved_session_env(
           *config, *configured, factory ? std::optional<std::string_view>(*factory) : std::nullopt,
@@ -69,7 +74,10 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
       out.session_env = to_env(session.env);
     }
   }
-  out.backend = known.open(name, std::move(options));
+  const bool faulty =
+      faults == Faults::injected && configured != nullptr && !configured->faults.is_null();
+  out.backend = faulty ? open_faulty(*configured, std::move(options), known)
+                       : known.open(name, std::move(options));
   out.description = await_result<Description>([&](auto done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));
     out.backend->lane().post(
@@ -78,6 +86,17 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   out.settings_schema =
       compile(out.description.settings_schema, SchemaProfile::settings, name, "the settings");
   return out;
+}
+
+// Faults that its configuration asks for are nothing that anybody is to meet unawares.
+std::shared_ptr<ProviderBackend> App::open_faulty(const ProviderConfig& configured,
+                                                  json::Object options, ProviderRegistry& known) {
+  terminal_.warn("the configuration injects faults into the provider '" + configured.name + "'");
+  auto script = FaultScript::create(read_fault_plan(configured.faults).value()).value();
+  return await_result<std::shared_ptr<ProviderBackend>>([&](auto done) {
+    async_open_with_faults(*runtime_, known, configured.name, std::move(options), std::move(script),
+                           std::move(done));
+  });
 }
 
 void App::check_configured(const std::string& provider) {
@@ -92,13 +111,15 @@ void App::check_configured(const std::string& provider) {
 }
 
 // Blocks on files and plugins, so it is done on the pool.
-void App::open_for_record(const SessionRecord& record, Handler<OpenedProvider> done) {
+void App::open_for_record(const SessionRecord& record, OpenPurpose purpose,
+                          Handler<OpenedProvider> done) {
   auto held = std::make_shared<Handler<OpenedProvider>>(std::move(done));
   auto result = std::make_shared<Result<OpenedProvider>>(OpenedProvider());
-  const auto open = [this, record] {
+  const auto open = [this, record, purpose] {
     ConfigPtr config = this->config();
     if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
-    auto setup = open_provider(record.provider, config, record.context);
+    auto setup =
+        open_provider(record.provider, config, record.context, purpose, Faults::injected);
     OpenedProvider out;
     out.backend = setup.backend;
     out.env = setup.session_env;

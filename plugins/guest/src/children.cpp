@@ -80,6 +80,7 @@ const std::vector<posix::ProcessStat>& Supervisor::snapshot() {
   if (now - snapshot_at_ >= kSnapshotMs) {
     snapshot_ = proc_.processes();
     snapshot_at_ = posix::monotonic_ms();
+    ++looks_;
   }
   return snapshot_;
 }
@@ -99,15 +100,20 @@ std::vector<posix::Member> Supervisor::members(const Process& process) {
   return posix::find_members(proc_, snapshot(), ::getpid(), tree, foreign);
 }
 
-std::vector<posix::Member> Supervisor::descendants() {
-  std::vector<posix::Member> out = posix::find_descendants(snapshot(), ::getpid());
-  if (subreaper_) return out;
-  // Orphans are somebody else's children.
+// Orphans may be somebody else's children: they are known by the mark alone.
+posix::TreeIdentity Supervisor::whole_tree() const {
   posix::TreeIdentity tree;
+  if (subreaper_) return tree;
   tree.mark_name = kMarkName;
   tree.mark_value = instance_ + ".";
   tree.mark_is_prefix = true;
-  for (const posix::Member& m : posix::find_marked(proc_, snapshot(), tree)) {
+  return tree;
+}
+
+std::vector<posix::Member> Supervisor::descendants() {
+  std::vector<posix::Member> out = posix::find_descendants(snapshot(), ::getpid());
+  if (subreaper_) return out;
+  for (const posix::Member& m : posix::find_marked(proc_, snapshot(), whole_tree())) {
     const bool known =
         std::any_of(out.begin(), out.end(), [&](const posix::Member& d) { return d.pid == m.pid; });
     if (!known) out.push_back(m);

@@ -317,7 +317,7 @@ bool Connection::send_batch(Attachment& a) {
   }
   struct msghdr message = {};
   message.msg_iov = parts;
-  message.msg_iovlen = static_cast<std::size_t>(2 * count);
+  message.msg_iovlen = 2 * static_cast<std::size_t>(count);
   ssize_t n;
   do {
     n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);

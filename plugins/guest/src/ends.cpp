@@ -51,7 +51,8 @@ bool Supervisor::freeze_all(int rounds) {
     for (auto& [id, frozen] : to_kill_) {
       const Process* process = find(id);
       const bool more =
-          id == 0 ? freeze(id, descendants()) : process && freeze(id, members(*process));
+          (id == 0 ? freeze(id, descendants()) : process && freeze(id, members(*process))) ||
+          slips(id, process);
       if (more) growing_.push_back(id);
       found |= more;
     }
@@ -72,7 +73,7 @@ void Supervisor::kill_frozen() {
 // For a tree that starts processes faster than it is looked at.
 void Supervisor::pursue(std::uint64_t id) {
   const Process* process = find(id);
-  const posix::TreeIdentity tree = process ? process->tree() : posix::TreeIdentity();
+  const posix::TreeIdentity tree = process ? process->tree() : whole_tree();
   posix::Pursuit pursuit(proc_, ::getpid(), tree, id == 0);
   std::unordered_set<pid_t> members;
   for (const posix::Member& m : to_kill_[id])
@@ -83,8 +84,19 @@ void Supervisor::pursue(std::uint64_t id) {
     else
       pursuit.add_stranger(p.pid);
   }
+  // Whose end is told by reap().
+  for (const auto& [pid, leader] : leaders_)
+    pursuit.add_stranger(pid);
   pursuit.run(posix::monotonic_ms() + kPursuitMs);
   freeze(id, pursuit.stopped());
+  for (const pid_t pid : pursuit.reaped())
+    stray_reaped(pid);
+}
+
+// Something of it runs, and no look has met it.
+bool Supervisor::slips(std::uint64_t id, const Process* process) const {
+  if (!to_kill_.at(id).empty()) return false;
+  return process ? process->background() : leaders_.empty() && !strays_.empty();
 }
 
 void Supervisor::kill_pass() {
@@ -117,6 +129,7 @@ void Supervisor::stop_all(Connection* connection, std::uint64_t channel, std::in
   const std::int64_t kill_at = loop_.now() + grace_ms;
   if (!stopping_) {
     stopping_ = true;
+    stop_quiet_ = {};
     stop_kill_at_ = kill_at;
     stop_killing_ = grace_ms <= 0;
     for (const auto& [id, process] : processes_)
@@ -155,13 +168,18 @@ bool Supervisor::stop_drained() {
   return true;
 }
 
+bool Supervisor::nobody_left() {
+  if (childless()) return true;
+  snapshot_at_ = kNoSnapshot;
+  const bool nobody = leaders_.empty() && strays_.empty() && descendants().empty();
+  return stop_quiet_.enough(nobody, looks_);
+}
+
 void Supervisor::stop_step() {
   if (!stopping_) return;
   loop_.cancel(stop_timer_);
   if (loop_.now() >= stop_kill_at_) stop_killing_ = true;
-  snapshot_at_ = kNoSnapshot;
-  const auto left = descendants();
-  if (left.empty() && leaders_.empty()) {
+  if (nobody_left()) {
     if (!stop_drained()) return;
     stopping_ = false;
     answer(stop_waiters_);
@@ -198,11 +216,12 @@ void Supervisor::check_idle() {
   const bool foreground = std::any_of(leaders_.begin(), leaders_.end(), [](const auto& entry) {
     return !entry.second->request().detach;
   });
-  const bool unused = leaders_.empty() && strays_.empty();
   std::int64_t wait = 0;
   if (connections_.empty() && !stopping_ && !leaving_) {
     if (!foreground && options_.idle_ms > 0) wait = options_.idle_ms;
-    if (unused && options_.unused_ms > 0)
+    const bool watched = options_.unused_ms > 0 && leaders_.empty() && strays_.empty();
+    // Who was missed when its parent ended is no stray that we know of.
+    if (watched && (!subreaper_ || posix::is_childless()))
       wait = wait > 0 ? std::min(wait, options_.unused_ms) : options_.unused_ms;
   }
   loop_.cancel(idle_timer_);

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <vector>
 
 #include "sandforge/posix/cgroup.hpp"
 #include "sandforge/posix/fd.hpp"
@@ -27,27 +26,6 @@ constexpr long kPauseNs = 5'000'000;
 bool is_instance(const std::string& text) {
   return text.size() == kInstanceSize &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-void kill_all(const posix::Procfs& proc, const std::vector<posix::Member>& members) {
-  for (const posix::Member& m : members)
-    posix::signal_member(proc, m, SIGKILL);
-}
-
-// All stop before any of them ends: then none forks, and none loses its parent unseen.
-void stop_and_kill(const posix::Procfs& proc, const posix::TreeIdentity& tree,
-                   const std::vector<posix::ProcessStat>& all,
-                   const std::vector<posix::Member>& found, std::int64_t limit_ms) {
-  posix::Pursuit pursuit(proc, ::getpid(), tree, false);
-  for (const posix::Member& m : found) {
-    posix::signal_member(proc, m, SIGSTOP);
-    pursuit.add_member(m, nullptr);
-  }
-  for (const posix::ProcessStat& p : all)
-    pursuit.add_stranger(p.pid);
-  pursuit.run(limit_ms);
-  kill_all(proc, found);
-  kill_all(proc, pursuit.stopped());
 }
 
 }  // namespace
@@ -95,11 +73,13 @@ bool end_leftovers(const Left& left) {
   tree.mark_is_prefix = true;
   const std::int64_t limit = posix::monotonic_ms() + kLimitMs;
   for (;;) {
-    const auto all = proc.processes();
-    const auto found = posix::find_marked(proc, all, tree);
-    if (found.empty()) return true;
+    // All stop before any of them ends: then none forks, and none loses its parent unseen.
+    posix::Pursuit pursuit(proc, ::getpid(), tree, false);
+    const bool met_all = pursuit.run(limit);
+    for (const posix::Member& m : pursuit.stopped())
+      posix::signal_member(proc, m, SIGKILL);
+    if (pursuit.stopped().empty()) return met_all || !proc;
     if (posix::monotonic_ms() > limit) return false;
-    stop_and_kill(proc, tree, all, found, limit);
     const struct timespec pause = {0, kPauseNs};
     ::nanosleep(&pause, nullptr);
   }

@@ -120,7 +120,9 @@ class Process {
   void grant_input();
 
   void deadline_passed();
+  void terminate(const posix::Member& member);
   void terminate_tree();
+  void terminate_orphans();
   void tree_step();
   void tree_ended();
 
@@ -152,6 +154,7 @@ class Process {
   bool killing_ = false;
   std::int64_t kill_at_ = 0;
   std::int64_t step_ms_ = 0;
+  posix::QuietLooks quiet_;
   EventLoop::Timer tree_timer_{};
   bool tree_step_queued_ = false;
   int strays_ = 0;

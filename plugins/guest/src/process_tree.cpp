@@ -35,16 +35,32 @@ bool Process::signal(int number, wire::SignalScope scope) {
   return ::kill(scope == wire::SignalScope::group ? -pid_ : pid_, number) == 0;
 }
 
+void Process::terminate(const posix::Member& member) {
+  posix::signal_member(supervisor_.proc(), member, SIGTERM);
+  // A stopped process does not see it otherwise.
+  posix::signal_member(supervisor_.proc(), member, SIGCONT);
+}
+
 void Process::terminate_tree() {
   // All are found before the first is signalled: once a parent has ended, descent tells nothing.
   seen_ = supervisor_.members(*this);
-  for (const posix::Member& m : seen_) {
-    posix::signal_member(supervisor_.proc(), m, SIGTERM);
-    // A stopped process does not see it otherwise.
-    posix::signal_member(supervisor_.proc(), m, SIGCONT);
-  }
+  for (const posix::Member& m : seen_)
+    terminate(m);
   // Where there is no /proc.
   if (seen_.empty() && !exited_) ::kill(-pid_, SIGTERM);
+}
+
+// Who was started while the signals were sent out, and has lost its parent to them, would keep
+// everybody waiting for the grace. What still has a parent may be how that one cleans up.
+void Process::terminate_orphans() {
+  for (const posix::Member& m : supervisor_.members(*this)) {
+    const bool told = std::any_of(seen_.begin(), seen_.end(), [&](const posix::Member& s) {
+      return s.pid == m.pid && s.start_time == m.start_time;
+    });
+    if (told || m.parent != ::getpid()) continue;
+    terminate(m);
+    seen_.push_back(m);
+  }
 }
 
 void Process::end_tree(std::int64_t grace_ms) {
@@ -56,6 +72,7 @@ void Process::end_tree(std::int64_t grace_ms) {
     return;
   }
   ending_ = true;
+  quiet_ = {};
   kill_at_ = kill_at;
   step_ms_ = kFirstStepMs;
   if (grace_ms > 0) {
@@ -79,16 +96,17 @@ void Process::look_at_tree() {
 void Process::tree_step() {
   EventLoop& loop = supervisor_.loop();
   loop.cancel(tree_timer_);
-  if (exited_ && supervisor_.members(*this).empty()) {
-    tree_ended();
-    return;
-  }
+  if (exited_ && supervisor_.childless()) return tree_ended();
+  const bool nobody = exited_ && !background() && supervisor_.members(*this).empty();
+  if (quiet_.enough(nobody, supervisor_.looks())) return tree_ended();
+  if (nobody) step_ms_ = kFirstStepMs;
   if (!killing_ && loop.now() >= kill_at_) {
     killing_ = true;
     step_ms_ = kFirstStepMs;
   }
+  if (!killing_ && !nobody) terminate_orphans();
   // Again and again: what was forked meanwhile is found by the next look.
-  if (killing_) supervisor_.kill_soon(*this);
+  if (killing_ && !nobody) supervisor_.kill_soon(*this);
   const std::int64_t next = loop.now() + step_ms_;
   step_ms_ = std::min(step_ms_ * 2, kLastStepMs);
   tree_timer_ = loop.at(killing_ ? next : std::min(next, kill_at_), [this] { tree_step(); });

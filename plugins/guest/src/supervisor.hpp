@@ -78,6 +78,10 @@ class Supervisor {
   // The living members of a tree. Looks at /proc at most once in a few milliseconds.
   std::vector<posix::Member> members(const Process& process);
   std::vector<posix::Member> descendants();
+  // The looks at /proc so far.
+  std::uint64_t looks() const noexcept { return looks_; }
+  // Nothing runs below us, as the kernel knows it; false also where it cannot know.
+  bool childless() const noexcept { return subreaper_ && posix::is_childless(); }
   // Kills its tree at the end of the turn, together with all others that are to be killed.
   void kill_soon(Process& process);
 
@@ -106,12 +110,15 @@ class Supervisor {
   void remember_released(const std::string& request_id);
   void forget(Process& process);
   void evict();
+  posix::TreeIdentity whole_tree() const;
   void stop_step();
+  bool nobody_left();
   bool stop_drained();
   void terminate_others(const std::vector<posix::Member>& all);
   void kill_pass();
   bool freeze_all(int rounds);
   void kill_frozen();
+  bool slips(std::uint64_t id, const Process* process) const;
   void pursue(std::uint64_t id);
   bool freeze(std::uint64_t id, const std::vector<posix::Member>& members);
   void answer(std::vector<Waiter>& waiters);
@@ -148,12 +155,14 @@ class Supervisor {
   std::vector<std::uint64_t> growing_;  // of these, trees with new members in the last look
   std::vector<posix::ProcessStat> snapshot_;
   std::int64_t snapshot_at_ = -1000;
+  std::uint64_t looks_ = 0;
 
   bool stopping_ = false;
   bool stop_killing_ = false;
   bool exit_after_stop_ = false;
   bool leaving_ = false;  // exits once no tree is being ended
   std::int64_t stop_kill_at_ = 0;
+  posix::QuietLooks stop_quiet_;
   std::int64_t stop_empty_at_ = 0;  // since when nothing runs; 0: something does
   std::vector<Waiter> stop_waiters_;
   EventLoop::Timer stop_timer_{};

@@ -86,7 +86,9 @@ static sf_status box_start(sf_sandbox* self, const sf_start_request* request,
   answer a;
   (void)request;
   memset(&a, 0, sizeof a);
-  a.start = *events;
+  /* An older host may know less of it. */
+  memcpy(&a.start, events,
+         events->struct_size < sizeof a.start ? events->struct_size : sizeof a.start);
   return later(lane_of(self), &a, give_start, op, err);
 }
 
@@ -169,6 +171,11 @@ static const sf_sandbox_vtbl box_functions = {
 
 /* ---- The provider --------------------------------------------------------------------------- */
 
+/* All that the process service can; what is not named here is refused by the host. */
+static const char features[] =
+    "{\"features\":[\"spawn.stdin\",\"spawn.signal\",\"spawn.kill\",\"spawn.user\","
+    "\"env.per_command\",\"env.unset\",\"stderr.separate\",\"stderr.combined\"]}";
+
 typedef struct factory {
   sf_provider base;
   sf_lane* lane;
@@ -179,7 +186,7 @@ static void give_describe(void* ctx) {
   sf_describe_result result;
   result.struct_size = sizeof result;
   result.settings_schema = str(schema);
-  result.describe = str("{\"features\":[]}");
+  result.describe = str(features);
   a->describe.done(a->describe.ctx, NULL, &result);
   free(a);
 }

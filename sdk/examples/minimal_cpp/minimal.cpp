@@ -36,6 +36,11 @@ class FolderFactory : public FactorySandbox {
   static constexpr const char* provider = "minimal-cpp";
   explicit FolderFactory(const Opening& opening)
       : root_(opening.options.string("root").value_or("/tmp/sandforge-minimal")) {}
+  // All that delegate() passes on.
+  std::vector<std::string> features() const override {
+    return {"spawn.stdin", "spawn.signal",    "spawn.kill",      "spawn.user",
+            "env.unset",   "env.per_command", "stderr.separate", "stderr.combined"};
+  }
   std::unique_ptr<SandboxBase> create(Context context, Settings) override {
     return std::make_unique<FolderSandbox>(root_, context);
   }

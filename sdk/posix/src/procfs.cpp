@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,9 @@ namespace {
 
 constexpr std::size_t kStatLimit = 4096;
 constexpr std::size_t kEnvironmentLimit = 8 * 1024 * 1024;
-constexpr std::size_t kListingStep = 1024;  // some forty entries
+// Room for one entry of a process, and for one of any name.
+constexpr std::size_t kOneEntry = 48;
+constexpr std::size_t kAnyEntry = 512;
 
 template <class T>
 bool next_number(std::string_view& text, T& out) {
@@ -39,9 +42,14 @@ bool parse_stat(std::string_view text, ProcessStat& out) {
       !next_number(text, out.session))
     return false;
   // Fields 7 to 21 lie between the session and the start time (proc(5)).
-  std::int64_t skipped = 0;
-  for (int field = 7; field <= 21; ++field)
-    if (!next_number(text, skipped)) return false;
+  constexpr int threads_field = 20;
+  std::int64_t value = 0, threads = 0;
+  for (int field = 7; field <= 21; ++field) {
+    if (!next_number(text, value)) return false;
+    if (field == threads_field) threads = value;
+  }
+  // The state is that of the first thread.
+  if (out.state == 'Z' && threads > 1) out.state = 'S';
   return next_number(text, out.start_time);
 }
 
@@ -71,9 +79,10 @@ bool Procfs::each_pid(const std::function<void(pid_t)>& use) const {
   if (!dir_) return false;
   const Fd listing(::openat(dir_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!listing) return false;
-  alignas(DirectoryEntry) char bytes[kListingStep];
+  alignas(DirectoryEntry) char bytes[kAnyEntry];
   for (;;) {
-    const long n = ::syscall(SYS_getdents64, listing.get(), bytes, sizeof bytes);
+    long n = ::syscall(SYS_getdents64, listing.get(), bytes, kOneEntry);
+    if (n < 0 && errno == EINVAL) n = ::syscall(SYS_getdents64, listing.get(), bytes, sizeof bytes);
     if (n <= 0) return n == 0;
     for (long at = 0; at < n;) {
       const auto* entry = reinterpret_cast<const DirectoryEntry*>(bytes + at);

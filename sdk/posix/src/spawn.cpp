@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "sandforge/posix/fd.hpp"
 #include "sandforge/posix/system.hpp"
 
 namespace sandforge::posix {
@@ -18,8 +19,15 @@ namespace {
 
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// All that the child needs, laid out before the fork. It shares our memory until its exec, so it
-// reports a failure by writing `stage`, `error_number` and `path` here.
+// What the child could not do. `path` is a string of the plan: it lies at the same address in both.
+struct Failure {
+  SpawnStage stage = SpawnStage::none;
+  int error_number = 0;
+  const char* path = nullptr;
+};
+
+// All that the child needs, laid out before the fork. Where it shares our memory until its exec, it
+// reports a failure by writing `stage`, `error_number` and `path` here; else through `report`.
 struct Plan {
   const SpawnSpec* spec;
   std::vector<std::string> candidates;
@@ -28,11 +36,14 @@ struct Plan {
   volatile SpawnStage stage = SpawnStage::none;
   volatile int error_number = 0;
   const char* volatile path = nullptr;
+  int report = -1;  // a pipe that the exec closes
 
   [[noreturn]] void fail(SpawnStage at, int error, const char* what = nullptr) {
     error_number = error;
     path = what;
     stage = at;
+    const Failure failure = {at, error, what};
+    if (report >= 0 && ::write(report, &failure, sizeof failure) != sizeof failure) ::_exit(126);
     ::_exit(127);
   }
 };
@@ -95,6 +106,18 @@ void become(Plan& plan, const Identity& user) noexcept {
   if (!done) plan.fail(SpawnStage::user, errno);
 }
 
+void close_others(Plan& plan) noexcept {
+  constexpr int place_of_report = 3;
+  int first = place_of_report;
+  if (plan.report >= 0) {
+    if (plan.report != place_of_report && ::dup3(plan.report, place_of_report, O_CLOEXEC) < 0)
+      plan.fail(SpawnStage::setup, errno);
+    plan.report = place_of_report;
+    ++first;
+  }
+  close_from(first);
+}
+
 [[noreturn]] void execute(Plan& plan) noexcept {
   char** argv = plan.argv.data() + 2;
   char** environment = plan.environment.data();
@@ -151,7 +174,7 @@ void become(Plan& plan, const Identity& user) noexcept {
   if (spec.death_signal != 0) ::prctl(PR_SET_PDEATHSIG, spec.death_signal, 0, 0, 0);
   if (!spec.cwd.empty() && ::chdir(spec.cwd.c_str()) != 0)
     plan.fail(SpawnStage::directory, errno, spec.cwd.c_str());
-  close_from(3);
+  close_others(plan);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -163,6 +186,56 @@ void become(Plan& plan, const Identity& user) noexcept {
   const pid_t pid = ::vfork();
   if (pid == 0) run_child(plan);
   return pid;
+}
+
+// Not so under the thread sanitizer and in some emulators, which make a fork of it.
+[[gnu::noinline]] bool vfork_shares_memory() noexcept {
+  volatile bool shared = false;
+  const pid_t pid = ::vfork();
+  if (pid == 0) {
+    shared = true;
+    ::_exit(0);
+  }
+  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return shared;
+}
+
+// Where the child tells of failures that shares no memory with us.
+class Report {
+ public:
+  // False with errno set.
+  bool open(Plan& plan) noexcept {
+    if (!make_pipe(pipe_)) return false;
+    // The child's standard descriptors take the first three numbers.
+    if (pipe_.write.get() < 3) pipe_.write.reset(::fcntl(pipe_.write.get(), F_DUPFD_CLOEXEC, 3));
+    plan.report = pipe_.write.get();
+    return static_cast<bool>(pipe_.write);
+  }
+  // Until the exec, or the end of the child.
+  void read(Plan& plan) noexcept {
+    if (!pipe_.read) return;
+    pipe_.write.reset();
+    Failure failure;
+    ssize_t n;
+    do {
+      n = ::read(pipe_.read.get(), &failure, sizeof failure);
+    } while (n < 0 && errno == EINTR);
+    if (n != sizeof failure) return;
+    plan.stage = failure.stage;
+    plan.error_number = failure.error_number;
+    plan.path = failure.path;
+  }
+
+ private:
+  Pipe pipe_;
+};
+
+SpawnResult no_process(int error_number) {
+  SpawnResult result;
+  result.stage = SpawnStage::fork;
+  result.error_number = error_number;
+  return result;
 }
 
 }  // namespace
@@ -196,6 +269,10 @@ SpawnResult spawn(const SpawnSpec& spec) {
     plan.environment.push_back(const_cast<char*>(e.c_str()));
   plan.environment.push_back(nullptr);
 
+  static const bool shares_memory = vfork_shares_memory();
+  Report report;
+  if (!shares_memory && !report.open(plan)) return no_process(errno);
+
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -204,11 +281,8 @@ SpawnResult spawn(const SpawnSpec& spec) {
   const int fork_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 
-  if (result.pid < 0) {
-    result.stage = SpawnStage::fork;
-    result.error_number = fork_error;
-    return result;
-  }
+  if (result.pid < 0) return no_process(fork_error);
+  report.read(plan);
   result.stage = plan.stage;
   if (result.stage == SpawnStage::none) return result;
   result.error_number = plan.error_number;

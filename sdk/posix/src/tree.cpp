@@ -14,6 +14,8 @@
 namespace sandforge::posix {
 namespace {
 
+constexpr int kDepthLimit = 1024;
+
 using Index = std::unordered_map<pid_t, const ProcessStat*>;
 
 Index index_of(const std::vector<ProcessStat>& processes) {
@@ -166,8 +168,17 @@ void Pursuit::stop_group(const ProcessStat& p) {
 
 bool Pursuit::belongs(const ProcessStat& p) const {
   if (members_.count(p.parent) != 0 || sessions_.count(p.session) != 0) return true;
-  if (all_) return p.parent == root_;
-  return marked(proc_, tree_, p.pid);
+  return (all_ && is_below_root(p)) || marked(proc_, tree_, p.pid);
+}
+
+bool Pursuit::is_below_root(ProcessStat p) const {
+  // Parents that are gone have left their children to the root, or to somebody who is looked at in
+  // the next walk.
+  for (int depth = 0; depth < kDepthLimit; ++depth) {
+    if (p.parent == root_) return true;
+    if (p.parent <= 1 || !proc_.stat(p.parent, p)) return false;
+  }
+  return false;
 }
 
 bool Pursuit::meet(pid_t pid) {
@@ -177,7 +188,11 @@ bool Pursuit::meet(pid_t pid) {
   if (!proc_.stat(pid, p)) return false;
   if (p.state == 'Z') {
     // Else thousands of them would be in the way of the next walk.
-    if (p.parent != root_ || ::waitpid(pid, nullptr, WNOHANG) != pid) passed_.insert(pid);
+    const bool gone = p.parent == root_ && ::waitpid(pid, nullptr, WNOHANG) == pid;
+    if (gone)
+      reaped_.push_back(pid);
+    else
+      passed_.insert(pid);
     return false;
   }
   if (!belongs(p)) return false;
@@ -192,15 +207,27 @@ bool Pursuit::meet(pid_t pid) {
 bool Pursuit::run(std::int64_t deadline_ms) {
   // A child has a higher number than its parent and is met later in the same walk, except where the
   // numbers begin anew: it takes several walks in a row to know that nobody was missed.
-  constexpr int enough = 3;
-  int clean = 0;
-  while (clean < enough) {
+  QuietLooks quiet;
+  for (std::uint64_t walk = 1;; ++walk) {
     bool met = false;
     if (!proc_.each_pid([&](pid_t pid) { met |= meet(pid); })) return false;
-    clean = met ? 0 : clean + 1;
+    if (quiet.enough(!met, walk)) return true;
     if (met && monotonic_ms() >= deadline_ms) return false;
   }
-  return true;
+}
+
+bool QuietLooks::enough(bool saw_nobody, std::uint64_t look) noexcept {
+  if (!saw_nobody)
+    quiet_ = 0;
+  else if (quiet_ == 0 || look != last_)
+    ++quiet_;
+  last_ = look;
+  return quiet_ >= kEnough;
+}
+
+bool is_childless() noexcept {
+  siginfo_t info;
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
 bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept {

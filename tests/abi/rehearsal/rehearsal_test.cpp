@@ -1,35 +1,20 @@
 // Each skeleton goes through the same job against a fake of its other end.
-#include <dlfcn.h>
+#include <sandforge/testing/driver.hpp>
+
 #include <sys/un.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 
-#include "driver.hpp"
-
-using namespace sandforge::fake;
+using namespace sandforge::testing;
 
 namespace {
 
-const sf_plugin* load(const std::string& path) {
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  INFO((library == nullptr ? ::dlerror() : ""));
-  REQUIRE(library != nullptr);
-  const auto entry = reinterpret_cast<sf_plugin_entry_fn>(::dlsym(library, SF_PLUGIN_ENTRY_NAME));
-  REQUIRE(entry != nullptr);
-  const sf_plugin* plugin = entry();
-  REQUIRE(plugin != nullptr);
-  REQUIRE(plugin->abi_major == SF_ABI_MAJOR);
-  REQUIRE(plugin->struct_size >= sizeof(sf_plugin));
-  return plugin;
-}
-
 // Open, describe, create, start, echo under a credit of four bytes, destroy.
 void rehearse(Host& host, const std::string& path) {
-  const int lanes = Lane::live;
   {
-    Driver driver(host, load(path));
+    Driver driver(host, load_plugin(path));
     Failure failure;
     REQUIRE(driver.open("skeleton", "{}", failure) == SF_OK);
     const auto description = driver.describe();
@@ -65,10 +50,7 @@ void rehearse(Host& host, const std::string& path) {
     host.loop.drain();
     CHECK(running.done == 1);
   }
-  CHECK(Lane::live == lanes);
-  CHECK(Stream::live == 0);
-  CHECK(Op::live == 0);
-  CHECK(HttpService::live_clients == 0);
+  CHECK(left_over() == "");
 }
 
 std::string docker_frame(char channel, const std::string& payload) {

@@ -14,11 +14,19 @@ TEST_CASE("A07 a background child does not hold up its command, and lives on unt
       sleeper + " & echo hi", "yes " + sleeper + " & echo hi",
       "(while :; do echo t; sleep .1; done) & " + sleeper + " & echo hi"};
   const std::string& script = scripts[variant];
+  const std::string clock =
+      "(while :; do echo >>ticks; sleep .1; done) >/dev/null 2>&1 </dev/null & ";
+  TempFolder folder;
   Guest guest;
   Host& host = guest.host();
   const bool writes_without_pause = script.compare(0, 3, "yes") == 0;
-  // Within the patience of run(), which is far below what the children take.
-  const Seen s = host.run(shell(script));
+  wire::SpawnRequest r = shell(clock + script);
+  r.cwd = folder.path();
+  // Credit never runs out, however slow this host is: all time after the exit counts.
+  r.window = std::uint64_t{1} << 50;
+  const Seen s = host.run(r);
+  // Two seconds are some twenty ticks of a child that gets no more of the machine than the guest.
+  CHECK(lines_of(contents(folder.file("ticks"))).size() < 60);
   CHECK(s.out.find("hi\n") != std::string::npos);
   CHECK(s.code() == 0);
   REQUIRE(s.end);
@@ -229,7 +237,8 @@ TEST_CASE("D02 a stop that ends the guest loses no output and no end", "[cases.D
     const auto id = host.spawn(
         shell("trap 'head -c 5000000 /dev/zero; exit 3' TERM; echo up; while :; do sleep .02; "
               "done"));
-    const auto quiet = host.spawn(shell("echo up; " + long_sleep()));
+    // In its place: a child that is forked while the signals are sent out would wait for the grace.
+    const auto quiet = host.spawn(shell("echo up; exec " + long_sleep()));
     REQUIRE(host.until([&] { return host.of(id).out == "up\n" && host.of(quiet).out == "up\n"; }));
     wire::StopAllRequest stop;
     stop.exit = true;
@@ -243,6 +252,19 @@ TEST_CASE("D02 a stop that ends the guest loses no output and no end", "[cases.D
     }
     CHECK(guest.exit_code() == 0);
   }
+}
+
+TEST_CASE("B03 who loses its parent to a stop does not hold it up for the grace", "[cases.B03]") {
+  const std::string sleeper = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  const auto id =
+      host.spawn(shell("trap '" + sleeper + " & exit' TERM; echo up; while :; do sleep .02; done"));
+  REQUIRE(host.until([&] { return host.of(id).out == "up\n"; }));
+  wire::StopAllRequest stop;
+  stop.grace_ms = 3600 * 1000;
+  CHECK(host.wait(host.client.stop_all(stop)).done);
+  CHECK_FALSE(runs(sleeper));
 }
 
 TEST_CASE("signals reach the leader, the group or the tree") {

@@ -228,10 +228,12 @@ void Host::on_lost(wire::ChannelId id, bool may_have_started) {
   of(id).lost = may_have_started;
 }
 
-pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd) {
+pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd,
+                    std::vector<std::string> through) {
   posix::SpawnSpec spec;
-  spec.argv = std::move(args);
-  spec.argv.insert(spec.argv.begin(), SANDFORGE_GUEST_PATH);
+  spec.argv = std::move(through);
+  spec.argv.push_back(SANDFORGE_GUEST_PATH);
+  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
     if (const char* value = std::getenv(name))
       spec.environment.push_back(std::string(name) + "=" + value);
@@ -297,6 +299,29 @@ std::optional<Guest> Guest::filtered(const BlockedCalls& blocked) {
     ::_exit(127);
   }
   if (guest.exit_code(std::chrono::milliseconds(100)) == kNoFilter) return std::nullopt;
+  return guest;
+}
+
+std::optional<Guest> Guest::crowded() {
+  // The guest is no parent of the others, and its host's socket is not what a job in the background
+  // has as its standard input.
+  constexpr const char* script =
+      "echo 30000 2>/dev/null >/proc/sys/kernel/ns_last_pid || exit 99; exec 3<&0; "
+      "crowd() { for i in $(seq $1); do sleep 900 3<&- & done; }; crowd 500; "
+      "echo 400 >/proc/sys/kernel/ns_last_pid; crowd 30; \"$@\" <&3 3<&- & exec 3<&-; wait $!";
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::runtime_error("socketpair failed");
+  Fd theirs(ends[1]);
+  Guest guest{Empty{}};
+  guest.host_ = std::make_unique<Host>(Fd(ends[0]));
+  guest.pid_ =
+      start_program({"serve", "--fd", "0", "--no-cgroup"}, theirs.get(), 2,
+                    {"unshare", "-pf", "--mount-proc", "--kill-child", "sh", "-c", script, "sh"});
+  theirs.reset();
+  // A host whose guest is not there sees the end of its socket.
+  guest.host_->until([&] { return guest.host_->hello.has_value(); });
+  if (!guest.host_->hello) return std::nullopt;
   return guest;
 }
 

@@ -131,6 +131,9 @@ class Guest {
   static Guest listening(const std::string& socket, std::vector<std::string> options = {});
   // As the first, where calls are refused; nothing where that cannot be had.
   static std::optional<Guest> filtered(const BlockedCalls& blocked);
+  // As the first, without a control group, and in a pid namespace in which many processes have
+  // higher numbers than all that it starts; nothing where that cannot be had.
+  static std::optional<Guest> crowded();
   Guest(Guest&& other) noexcept;
   ~Guest();
 
@@ -151,8 +154,10 @@ class Guest {
 // A connection to a listening guest.
 Fd connect_socket(const std::string& path);
 
-// Starts the guest program with any arguments. The descriptors stay the caller's.
-pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd);
+// Starts the guest program with any arguments, or with the words of another program before it.
+// The descriptors stay the caller's.
+pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd,
+                    std::vector<std::string> through = {});
 // Its exit code, 128 + n for a signal; nothing when it takes longer.
 std::optional<int> wait_program(pid_t pid, std::chrono::milliseconds wait = kPatience);
 

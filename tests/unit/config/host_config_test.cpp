@@ -124,7 +124,7 @@ TEST_CASE("All mistakes are shown at once, with their lines", "[config][cases.F0
         "    provder: docker\n"
         "    ^\n"
         "c.yaml:7:3: /sandbox/provder: unknown key \"provder\" (allowed: provider, options, "
-        "settings); did you mean \"provider\"?\n"
+        "settings, wrap, faults); did you mean \"provider\"?\n"
         "    provder: docker\n"
         "    ^\n"
         "c.yaml:8:14: /log/level: \"verbose\" is not allowed (allowed: debug, info, warn, error, "

@@ -27,6 +27,14 @@ std::string resolved(const std::string& text, const sandforge::ReferenceSource& 
   return sandforge::json::write(result.options);
 }
 
+std::string for_removal(const std::string& text, const sandforge::ReferenceSource& from) {
+  const auto config = good(text);
+  const auto result = resolve_options(*config, *config->sandbox, *options_schema(), from,
+                                      sandforge::Unresolved::left_out);
+  if (!result.issues.empty()) return format_config_issues(*config, result.issues);
+  return sandforge::json::write(result.options);
+}
+
 std::string text_of(const std::string& text, const sandforge::ReferenceSource& from) {
   const auto result = resolve_reference(text, "/etc/sandforge", from);
   return result.error.empty() ? result.text : "error: " + result.error;
@@ -247,4 +255,22 @@ TEST_CASE("The host's own references", "[references]") {
   CHECK(text_of("${SANDFORGE_SURELY_NOT_SET}", from) ==
         "error: the variable SANDFORGE_SURELY_NOT_SET is not set");
   CHECK_FALSE(text_of("${PATH}", from).empty());
+}
+
+TEST_CASE("For a removal, members whose references lead nowhere are left out", "[config]") {
+  sandforge::ReferenceSource from;
+  from.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "SET") return "value";
+    return std::nullopt;
+  };
+  from.file = [](const std::filesystem::path&, std::string& error) -> std::optional<std::string> {
+    error = "no such file";
+    return std::nullopt;
+  };
+  const std::string text = kHead +
+                           "    endpoint: https://a.b\n    apiKey: ${UNSET}\n"
+                           "    env: {A: '${SET}', B: '${UNSET}', C: 'file:gone', D: plain}\n";
+  CHECK(for_removal(text, from) ==
+        R"({"endpoint":"https://a.b","env":{"A":"value","D":"plain"}})");
+  CHECK(resolved(text, from).find("UNSET") != std::string::npos);
 }

@@ -127,6 +127,35 @@ TEST_CASE("registry: a settings schema that is not valid") {
   CHECK(description.error().details.find("issues") != nullptr);
 }
 
+TEST_CASE("registry: load_all looks into the providers, too") {
+  Runtime runtime;
+  ProviderRegistry registry(runtime);
+  PluginSearchPath search;
+  for (const char* name : {"good_a", "other_name", "bad_default", "bad_settings", "needs_options"})
+    search.add(fixture(name), "a test");
+  registry.scan(search);
+  const auto report = registry.load_all();
+  REQUIRE(report.attempts.size() == 5);
+  const std::vector<std::pair<LoadStage, std::string>> expected = {
+      {LoadStage::loaded, ""},
+      {LoadStage::provider_unusable, "fixture-other-name"},
+      {LoadStage::schema_invalid, "default"},
+      {LoadStage::schema_invalid, "propertees"},
+      {LoadStage::loaded, ""}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const LoadAttempt& attempt = report.attempts[i];
+    CAPTURE(attempt.path, attempt.message);
+    CHECK(attempt.stage == expected[i].first);
+    CHECK_THAT(attempt.message, Catch::Contains(expected[i].second));
+    CHECK(attempt.hint.empty() == attempt.usable());
+  }
+  // What needs options can say nothing without them: told, and no fault of the plugin.
+  REQUIRE(report.notes.size() == 1);
+  CHECK(report.notes[0].path == fixture("needs_options"));
+  CHECK_THAT(report.notes[0].message, Catch::Contains("fixture-needs-options") &&
+                                          Catch::Contains("the option endpoint is missing"));
+}
+
 TEST_CASE("registry: providers in code") {
   Runtime runtime;
   ProviderRegistry registry(runtime);

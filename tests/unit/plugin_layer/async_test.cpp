@@ -6,7 +6,7 @@
 #include "ground.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -22,7 +22,7 @@ class Held {
   Async<int> operation(const Lane& lane) {
     return {lane, [this](auto* to, sf_op** op, const sf_error_sink*) {
               pending = to;
-              fake::Op::give(op, [this] {
+              testing::Op::give(op, [this] {
                 ++cancelled;
                 pending->fail(detail::plain_error(SF_CANCELLED, "as you wish"));
               });

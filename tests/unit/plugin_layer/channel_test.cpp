@@ -6,7 +6,7 @@
 #include "ground.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 using std::chrono::milliseconds;
@@ -17,7 +17,7 @@ namespace {
 class Opened {
  public:
   Ground ground;
-  fake::Running host;
+  testing::Running host;
   detail::Channel* channel = nullptr;
 
   explicit Opened(std::uint64_t window, bool is_process = true) : host(window) {
@@ -46,7 +46,7 @@ class Opened {
     return channel->put(SF_CHANNEL_STDOUT, flags, data);
   }
   sf_status write(std::string_view data, std::size_t& accepted, std::uint32_t flags = 0) const {
-    return host.stream->vtbl->write(host.stream, fake::bytes(data), flags, &accepted, nullptr);
+    return host.stream->vtbl->write(host.stream, testing::bytes(data), flags, &accepted, nullptr);
   }
 };
 
@@ -196,10 +196,10 @@ TEST_CASE("a time limit requests a stop, unless the stream ends before") {
 
 TEST_CASE("signals go to the handler of a process that runs") {
   Opened open(0);
-  fake::Result result;
+  testing::Result result;
   const auto signal = [&] {
     sf_process* p = open.host.process;
-    return p->vtbl->signal(p, 15, SF_SIGNAL_TREE, fake::completion(result), nullptr, nullptr);
+    return p->vtbl->signal(p, 15, SF_SIGNAL_TREE, testing::completion(result), nullptr, nullptr);
   };
   CHECK(signal() == SF_UNSUPPORTED);
   std::int32_t number = 0;

@@ -6,7 +6,7 @@
 #include "ground.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -27,7 +27,7 @@ TEST_CASE("a context of nothing has nothing, and its calls are typed errors") {
 
 TEST_CASE("copies of a context are one session, each with a reference of its own") {
   Ground ground;
-  fake::Context raw;
+  testing::Context raw;
   raw.sandbox_id = "box";
   {
     Context first(&raw, ground.lane);
@@ -49,7 +49,7 @@ TEST_CASE("copies of a context are one session, each with a reference of its own
 
 TEST_CASE("access to a repository is asked for by index, with what a session says about it") {
   Ground ground;
-  fake::Context raw;
+  testing::Context raw;
   raw.clone_url = "https://example.test/r.git";
   raw.token = "t";
   {
@@ -76,7 +76,7 @@ TEST_CASE("access to a repository is asked for by index, with what a session say
 
 TEST_CASE("what the create request says comes before what the session says") {
   Ground ground;
-  fake::Context raw;
+  testing::Context raw;
   raw.working_directory = "/session";
   sf_create_request request{};
   request.struct_size = sizeof request;

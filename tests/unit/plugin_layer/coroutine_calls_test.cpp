@@ -8,7 +8,7 @@
 
 using namespace sandforge::plugin;
 using namespace sandforge::test;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 
@@ -66,14 +66,14 @@ namespace {
 // destroy with its handle, as a host that may cancel.
 class Destroying {
  public:
-  fake::Result result;
+  testing::Result result;
   sf_op* op = nullptr;
   bool inside = false;
 
   explicit Destroying(CoStage& stage) {
     stage.driver->call([&] {
       sf_sandbox* sandbox = stage.driver->sandbox;
-      CHECK(sandbox->vtbl->destroy(sandbox, fake::completion(result), &op, nullptr) == SF_OK);
+      CHECK(sandbox->vtbl->destroy(sandbox, testing::completion(result), &op, nullptr) == SF_OK);
       inside = result.done > 0;
     });
   }

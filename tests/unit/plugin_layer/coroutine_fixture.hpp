@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/fake_host.hpp"
+#include <sandforge/testing/host.hpp>
 
 namespace sandforge::test {
 
@@ -21,9 +21,9 @@ class Counted {
 
 inline void nothing_is_left() {
   CHECK(Counted::live == 0);
-  CHECK(fake::Op::live == 0);
-  CHECK(fake::Process::live == 0);
-  CHECK(fake::Lane::live == 0);
+  CHECK(testing::Op::live == 0);
+  CHECK(testing::Process::live == 0);
+  CHECK(testing::Lane::live == 0);
 }
 
 // A command for the host's process service.
@@ -53,9 +53,13 @@ class Trail {
 
 class Bench {
  public:
-  fake::Host host;
+  testing::Host host;
 
-  Bench() { plugin::detail::services().fill(&host); }
+  Bench() {
+    host.loop.set_time(testing::Time::real);
+    host.process.real = true;
+    plugin::detail::services().fill(&host);
+  }
   ~Bench() {
     host.join();
     host.loop.drain();
@@ -84,7 +88,7 @@ class Bench {
             ended.code = plugin::Code::internal;
             plugin::detail::with_error(error, [&](const sf_error& e) {
               ended.code = static_cast<plugin::Code>(e.code);
-              ended.message = fake::text(e.message);
+              ended.message = testing::text(e.message);
             });
           } else {
             ended.value.emplace(std::move(*value));
@@ -104,8 +108,8 @@ class Bench {
   bool wait(const std::function<bool()>& done) { return host.loop.run_until(done); }
 
  private:
-  static plugin::Lane new_lane(fake::Loop& loop) {
-    fake::Lane* raw = fake::Lane::create(loop);
+  static plugin::Lane new_lane(testing::Loop& loop) {
+    testing::Lane* raw = testing::Lane::create(loop);
     plugin::Lane lane(raw);
     raw->release();
     return lane;

@@ -8,7 +8,7 @@
 
 using namespace sandforge::plugin;
 using namespace sandforge::test;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 
@@ -31,9 +31,9 @@ Task<Exit> writes_ten(Script& it, ProcessIo io) {
 TEST_CASE("a reader without credit holds the producer back, byte by byte") {
   CoStage stage;
   stage.it.run = writes_ten;
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.window = 0;
-  fake::Running running(line.window);
+  testing::Running running(line.window);
   running.grant_back = false;
   stage.spawn(line, running);
   REQUIRE(stage.driver->wait([&] { return running.started > 0; }));
@@ -100,16 +100,16 @@ Task<Exit> sleeps_in_run(Script& it, ProcessIo io) {
 TEST_CASE("coroutines that read and write one stream side by side, with little credit") {
   CoStage stage;
   stage.it.run = echoes;
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.window = 2;
   line.stdin_mode = SF_STDIN_PIPE;
-  fake::Running running(line.window);
+  testing::Running running(line.window);
   stage.spawn(line, running);
   const std::string text(500, 't');
   stage.driver->call([&] {
     std::size_t accepted = 0;
-    CHECK(running.stream->vtbl->write(running.stream, fake::bytes(text), 0, &accepted, nullptr) ==
-          SF_OK);
+    CHECK(running.stream->vtbl->write(running.stream, testing::bytes(text), 0, &accepted,
+                                      nullptr) == SF_OK);
     CHECK(accepted == text.size());
     CHECK(running.stream->vtbl->shutdown_write(running.stream, nullptr) == SF_OK);
   });
@@ -125,10 +125,10 @@ TEST_CASE("a cancel ends a command wherever its coroutine waits") {
   for (auto run : {writes_ten, echoes, waits_for_input, sleeps_in_run}) {
     CoStage stage;
     stage.it.run = run;
-    fake::CommandLine line;
+    testing::CommandLine line;
     line.window = 0;
     line.stdin_mode = SF_STDIN_PIPE;
-    fake::Running running(line.window);
+    testing::Running running(line.window);
     stage.spawn(line, running);
     REQUIRE(stage.driver->wait([&] { return running.started > 0; }));
     stage.host.loop.drain();
@@ -147,11 +147,11 @@ TEST_CASE("a time limit ends a command as timed out") {
   for (auto run : {writes_ten, waits_for_input, sleeps_in_run}) {
     CoStage stage;
     stage.it.run = run;
-    fake::CommandLine line;
+    testing::CommandLine line;
     line.window = 0;
     line.timeout_ms = 1;
     line.stdin_mode = SF_STDIN_PIPE;
-    fake::Running running(line.window);
+    testing::Running running(line.window);
     stage.spawn(line, running);
     REQUIRE(stage.driver->wait([&] { return running.done > 0; }));
     CHECK(running.exit.outcome == SF_EXIT_TIMED_OUT);
@@ -163,11 +163,11 @@ TEST_CASE("a time limit ends a command as timed out") {
 
 TEST_CASE("a process whose handle is dropped goes on to its end and leaves nothing") {
   CoStage stage;
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.window = 15;
   line.stdin_mode = SF_STDIN_PIPE;
   stage.it.run = writes_ten;
-  fake::Running writer(line.window);
+  testing::Running writer(line.window);
   writer.grant_back = false;
   stage.spawn(line, writer);
   REQUIRE(stage.driver->wait([&] { return stage.it.written == 1; }));
@@ -179,7 +179,7 @@ TEST_CASE("a process whose handle is dropped goes on to its end and leaves nothi
 
   // Nobody can write to it any more: that is the end of its input.
   stage.it.run = waits_for_input;
-  fake::Running reader(line.window);
+  testing::Running reader(line.window);
   stage.spawn(line, reader);
   REQUIRE(stage.driver->wait([&] { return stage.it.waits.load(); }));
   reader.release();
@@ -210,9 +210,9 @@ Task<Exit> ends_its_stream_itself(Script& it, ProcessIo io) {
 TEST_CASE("a stream that one coroutine has ended wakes the others, and ends once") {
   CoStage stage;
   stage.it.run = ends_its_stream_itself;
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.stdin_mode = SF_STDIN_PIPE;
-  fake::Running running(line.window);
+  testing::Running running(line.window);
   stage.spawn(line, running);
   REQUIRE(stage.driver->wait([&] { return running.done > 0; }));
   REQUIRE(stage.driver->wait([&] { return Counted::live == 0; }));

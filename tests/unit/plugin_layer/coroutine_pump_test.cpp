@@ -4,10 +4,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 
 using namespace sandforge::plugin;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 
@@ -71,39 +71,41 @@ class PumpFactory : public CoFactorySandbox {
 
 class Stage {
  public:
-  fake::Host host;
-  fake::Driver driver{host, detail::plugin_of<PumpFactory>()};
+  testing::Host host;
+  testing::Driver driver{host, detail::plugin_of<PumpFactory>()};
 
   Stage() {
-    fake::Failure failure;
+    host.loop.set_time(testing::Time::real);
+    host.process.real = true;
+    testing::Failure failure;
     REQUIRE(driver.open("pump", "{}", failure) == SF_OK);
     REQUIRE(driver.create(nullptr, "{}", failure) == SF_OK);
   }
-  std::unique_ptr<fake::Running> spawn(const std::string& shell, std::uint64_t window = 1 << 16,
-                                       std::uint32_t stdin_mode = SF_STDIN_EOF) {
-    fake::CommandLine line;
+  std::unique_ptr<testing::Running> spawn(const std::string& shell, std::uint64_t window = 1 << 16,
+                                          std::uint32_t stdin_mode = SF_STDIN_EOF) {
+    testing::CommandLine line;
     line.shell = shell;
     line.env = {{"PATH", "/usr/bin:/bin"}};
     line.window = window;
     line.stdin_mode = stdin_mode;
-    auto running = std::make_unique<fake::Running>(window);
-    fake::Failure failure;
+    auto running = std::make_unique<testing::Running>(window);
+    testing::Failure failure;
     REQUIRE(driver.spawn(line, *running, failure) == SF_OK);
     return running;
   }
-  void end(fake::Running& running) {
+  void end(testing::Running& running) {
     REQUIRE(driver.wait([&] { return running.done > 0; }));
     CHECK(running.rules_kept());
     CHECK_FALSE(running.disorder);
     running.release();
   }
   // As a host does: what was not taken is written when there is room.
-  void feed(fake::Running& running, std::string_view text) {
+  void feed(testing::Running& running, std::string_view text) {
     while (!text.empty()) {
       const int before = running.writable;
       std::size_t accepted = 0;
       driver.call([&] {
-        CHECK(running.stream->vtbl->write(running.stream, fake::bytes(text), 0, &accepted,
+        CHECK(running.stream->vtbl->write(running.stream, testing::bytes(text), 0, &accepted,
                                           nullptr) == SF_OK);
       });
       text.remove_prefix(accepted);
@@ -146,7 +148,7 @@ TEST_CASE("processes of the host, carried by coroutines, with bytes, exits, inpu
     stage.end(*killed);
     CHECK(killed->exit.outcome == SF_EXIT_CANCELLED);
   }
-  CHECK(fake::Lane::live == 0);
-  CHECK(fake::Process::live == 0);
-  CHECK(fake::Op::live == 0);
+  CHECK(testing::Lane::live == 0);
+  CHECK(testing::Process::live == 0);
+  CHECK(testing::Op::live == 0);
 }

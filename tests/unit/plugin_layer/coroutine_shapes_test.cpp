@@ -329,7 +329,7 @@ TEST_CASE("shapes of coroutines that compile to right code") {
           "a" + std::string(100, 'x') + "b" + std::string(100, 'x'));
   }
   CHECK(Counted::live == 0);
-  CHECK(sandforge::fake::Lane::live == 0);
+  CHECK(sandforge::testing::Lane::live == 0);
 }
 
 TEST_CASE("a task that is never awaited frees what it was given, and one that was is refused") {

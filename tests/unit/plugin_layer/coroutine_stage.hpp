@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 #include "unit/plugin_layer/coroutine_fixture.hpp"
 
 namespace sandforge::test {
@@ -34,11 +34,13 @@ const sf_plugin* scripted_plugin(Script& by);
 class CoStage {
  public:
   Script it;
-  fake::Host host;
-  std::optional<fake::Driver> driver;
-  fake::Failure failure;
+  testing::Host host;
+  std::optional<testing::Driver> driver;
+  testing::Failure failure;
 
   CoStage() {
+    host.loop.set_time(testing::Time::real);
+    host.process.real = true;
     driver.emplace(host, scripted_plugin(it));
     REQUIRE(driver->open("scripted", "{}", failure) == SF_OK);
     REQUIRE(driver->create(nullptr, "{}", failure) == SF_OK);
@@ -57,10 +59,10 @@ class CoStage {
     CHECK(it.off_lane == 0);
     CHECK(it.live == 0);
     CHECK(Counted::live == 0);
-    CHECK(fake::Op::live == 0);
-    CHECK(fake::Lane::live == 0);
+    CHECK(testing::Op::live == 0);
+    CHECK(testing::Lane::live == 0);
   }
-  void spawn(fake::CommandLine& line, fake::Running& running) {
+  void spawn(testing::CommandLine& line, testing::Running& running) {
     REQUIRE(driver->spawn(line, running, failure) == SF_OK);
   }
 };

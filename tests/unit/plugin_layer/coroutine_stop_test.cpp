@@ -3,12 +3,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 #include "unit/plugin_layer/coroutine_fixture.hpp"
 
 using namespace sandforge::plugin;
 using namespace sandforge::test;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 
@@ -23,7 +23,7 @@ Task<void> sleeps(Bench&, std::atomic<bool>& waits) {
 }
 Task<void> waits_for_the_pool(Bench& bench, std::atomic<bool>& waits) {
   const Counted counted;
-  bench.host.hold_blocking = true;
+  bench.host.executor.set_blocking(testing::Blocking::held);
   waits = true;
   co_await run_blocking([] {});
 }
@@ -67,7 +67,7 @@ Task<void> waits_for_a_callback(Bench& bench, std::atomic<bool>& waits) {
   const Counted counted;
   const Lane lane = bench.lane();
   Async<void> operation(lane, [lane](auto* pending, sf_op** op, const sf_error_sink*) {
-    fake::Op::give(op, [lane, pending] {
+    testing::Op::give(op, [lane, pending] {
       lane.post([pending] {
         pending->fail(std::make_exception_ptr(Error(Code::cancelled, "as you wish")));
       });
@@ -100,7 +100,7 @@ void stop_while(const char* what, const Waits& waits_here, bool from_the_lane) {
     CHECK(Counted::live == 0);
     bench.host.loop.drain();
     CHECK(ended.done == 1);
-    bench.host.run_held();
+    bench.host.executor.release();
   }
   nothing_is_left();
 }

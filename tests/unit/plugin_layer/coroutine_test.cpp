@@ -4,12 +4,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 #include "unit/plugin_layer/coroutine_fixture.hpp"
 
 using namespace sandforge::plugin;
 using namespace sandforge::test;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 
@@ -62,7 +62,7 @@ TEST_CASE("whatever a coroutine waited for, it goes on on its lane") {
   {
     Bench bench;
     bench.host.secrets["name"] = "hush";
-    fake::Context raw;
+    testing::Context raw;
     raw.clone_url = "https://example.test/r.git";
     raw.token = "t";
     raw.head = "abc";

@@ -1,25 +1,15 @@
 // The examples of the sdk: loaded from their shared libraries and put to work.
-#include <dlfcn.h>
+#include <sandforge/testing/testing.hpp>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 
-#include "abi/rehearsal/driver.hpp"
 #include "support/temp_dir.hpp"
 
-using namespace sandforge::fake;
+using namespace sandforge::testing;
 
 namespace {
-
-const sf_plugin* load(const char* path) {
-  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  INFO((library == nullptr ? ::dlerror() : ""));
-  REQUIRE(library != nullptr);
-  const auto entry = reinterpret_cast<sf_plugin_entry_fn>(::dlsym(library, SF_PLUGIN_ENTRY_NAME));
-  REQUIRE(entry != nullptr);
-  return entry();
-}
 
 void run_echo(Driver& driver, const std::string& cwd_wanted) {
   CommandLine line;
@@ -46,8 +36,9 @@ void run_echo(Driver& driver, const std::string& cwd_wanted) {
 TEST_CASE("the minimal provider in C++ runs commands in a folder of its session") {
   const sandforge::test::TempDir root;
   Host host;
+  host.process.real = true;
   {
-    Driver driver(host, load(EXAMPLE_CPP));
+    Driver driver(host, load_plugin(EXAMPLE_CPP));
     Failure failure;
     REQUIRE(driver.open("minimal-cpp", R"({"root":")" + root.str() + "\"}", failure) == SF_OK);
     const auto description = driver.describe();
@@ -70,15 +61,14 @@ TEST_CASE("the minimal provider in C++ runs commands in a folder of its session"
     host.loop.drain();
     CHECK(context.refs == 1);
   }
-  CHECK(Lane::live == 0);
-  CHECK(Process::live == 0);
-  CHECK(Op::live == 0);
+  CHECK(left_over() == "");
 }
 
 TEST_CASE("the provider in coroutines ticks under credit, echoes, and holds no thread") {
   Host host;
+  host.loop.set_time(Time::skipping);
   {
-    Driver driver(host, load(EXAMPLE_COROUTINE));
+    Driver driver(host, load_plugin(EXAMPLE_COROUTINE));
     Failure failure;
     REQUIRE(driver.open("coroutine-cpp", "{}", failure) == SF_OK);
     CHECK(driver.describe().describe.find("spawn.stdin") != std::string::npos);
@@ -124,14 +114,14 @@ TEST_CASE("the provider in coroutines ticks under credit, echoes, and holds no t
     CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
     driver.release();
   }
-  CHECK(Lane::live == 0);
-  CHECK(Op::live == 0);
+  CHECK(left_over() == "");
 }
 
 TEST_CASE("the minimal provider in C runs commands") {
   Host host;
+  host.process.real = true;
   {
-    Driver driver(host, load(EXAMPLE_C));
+    Driver driver(host, load_plugin(EXAMPLE_C));
     Failure failure;
     REQUIRE(driver.open("minimal-c", "{}", failure) == SF_OK);
     CHECK(driver.describe().done == 1);
@@ -144,13 +134,12 @@ TEST_CASE("the minimal provider in C runs commands") {
     host.join();
     host.loop.drain();
   }
-  CHECK(Lane::live == 0);
-  CHECK(Process::live == 0);
+  CHECK(left_over() == "");
 }
 
 TEST_CASE("a name that the plugin does not have is refused, and so are bad options") {
   Host host;
-  Driver driver(host, load(EXAMPLE_CPP));
+  Driver driver(host, load_plugin(EXAMPLE_CPP));
   Failure failure;
   CHECK(driver.open("other", "{}", failure) == SF_NOT_FOUND);
   CHECK(failure.message == "this plugin has no provider \"other\"");

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 
 namespace {
@@ -44,10 +44,10 @@ TEST_CASE("the entry of a library is one plugin of this version") {
 }
 
 TEST_CASE("a provider is opened by its name, with its options, or refused") {
-  fake::Host host;
+  testing::Host host;
   const auto open = [&](const char* name, const char* options) {
-    fake::Driver driver(host, SF_PLUGIN_ENTRY());
-    fake::Failure failure;
+    testing::Driver driver(host, SF_PLUGIN_ENTRY());
+    testing::Failure failure;
     const sf_status status = driver.open(name, options, failure);
     CHECK((driver.provider != nullptr) == (status == SF_OK));
     return status == SF_OK ? "opened" : std::to_string(status) + " " + failure.message;
@@ -61,7 +61,7 @@ TEST_CASE("a provider is opened by its name, with its options, or refused") {
   CHECK(open("first", R"({"root":5})") == R"(1 "root" must be a string)");
   CHECK(open("second", "[]") == "1 a JSON object was expected");
   CHECK(Second::made == 1);
-  CHECK(fake::Lane::live == 0);
+  CHECK(testing::Lane::live == 0);
 }
 
 TEST_CASE("a host of another major version is refused before it is used") {
@@ -69,8 +69,8 @@ TEST_CASE("a host of another major version is refused before it is used") {
       sizeof(sf_host_vtbl), SF_ABI_MAJOR + 1, 0,
       [](sf_host*, sf_str) noexcept -> const void* { std::abort(); }};
   sf_host host{&functions};
-  fake::Failure failure;
-  const sf_error_sink err = fake::sink(failure);
+  testing::Failure failure;
+  const sf_error_sink err = testing::sink(failure);
   CHECK(SF_PLUGIN_ENTRY()->init(&host, &err) == SF_UNSUPPORTED);
   CHECK(failure.message == "the host speaks another major version");
 }

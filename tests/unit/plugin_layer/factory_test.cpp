@@ -3,10 +3,10 @@
 
 #include "full_plugin.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 namespace plugin = sandforge::plugin;
 using namespace sandforge::test;
-using fake::str;
+using testing::str;
 
 TEST_CASE("a provider tells its features and the schema of its settings") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
@@ -18,7 +18,7 @@ TEST_CASE("a provider tells its features and the schema of its settings") {
 
 TEST_CASE("a sandbox is made from settings and a context, or the call fails with a typed error") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
-  const auto create = [&](const char* settings, fake::Context* context = nullptr) {
+  const auto create = [&](const char* settings, testing::Context* context = nullptr) {
     sf_sandbox* made = nullptr;
     sf_status status = SF_OK;
     full.driver->call([&] {
@@ -28,14 +28,14 @@ TEST_CASE("a sandbox is made from settings and a context, or the call fails with
       request.lane = full.driver->lane;
       request.settings = str(settings);
       request.idle_timeout_ms = SF_NONE;
-      const sf_error_sink err = fake::sink(full.failure);
+      const sf_error_sink err = testing::sink(full.failure);
       status = full.provider->vtbl->create(full.provider, &request, &made, &err);
       if (made != nullptr) made->vtbl->release(made);
     });
     CHECK((made != nullptr) == (status == SF_OK));
     return status == SF_OK ? "made" : std::to_string(status) + " " + full.failure.message;
   };
-  fake::Context context;
+  testing::Context context;
   CHECK(create("{}", &context) == "made");
   CHECK(context.refs == 1);
   CHECK(create("") == "made");
@@ -70,10 +70,10 @@ class Looker : public plugin::FactorySandbox {
 }  // namespace
 
 TEST_CASE("a provider may describe itself by a look around, and has no part it does not name") {
-  fake::Host host;
+  testing::Host host;
   plugin::detail::services().fill(&host);
   {
-    fake::Driver driver(host, nullptr);
+    testing::Driver driver(host, nullptr);
     driver.provider = (new Looker)->attach(plugin::Lane(driver.lane));
     const auto description = driver.describe();
     CHECK(description.describe == R"({"version":3,"features":[]})");
@@ -83,25 +83,25 @@ TEST_CASE("a provider may describe itself by a look around, and has no part it d
       CHECK(driver.provider->vtbl->extension(driver.provider, str(id)) == nullptr);
     }
     CHECK(plugin::FactoryBase::of(driver.provider).lane().get() == driver.lane);
-    fake::Failure failure;
+    testing::Failure failure;
     CHECK(driver.create(nullptr, "{}", failure) == SF_UNAVAILABLE);
     CHECK(failure.message == "not today");
     host.join();
   }
   CHECK(Looker::live == 0);
-  CHECK(fake::Lane::live == 0);
+  CHECK(testing::Lane::live == 0);
 }
 
 TEST_CASE("options and lane of a provider are what it was opened with") {
-  fake::Host host;
+  testing::Host host;
   plugin::detail::services().fill(&host);
-  fake::Lane* raw = fake::Lane::create(host.loop);
+  testing::Lane* raw = testing::Lane::create(host.loop);
   {
     const plugin::Opening opening(plugin::Options::parse(R"({"key":"v"})"), plugin::Lane(raw));
     CHECK(opening.options.string("key") == "v");
     CHECK(opening.lane.get() == raw);
-    CHECK(opening.host().now() == host.now);
+    CHECK(opening.host().now() == host.now());
   }
   raw->release();
-  CHECK(fake::Lane::live == 0);
+  CHECK(testing::Lane::live == 0);
 }

@@ -3,16 +3,16 @@
 
 #include "full_plugin.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::test;
-using fake::bytes;
+using testing::bytes;
 
 namespace {
 
 std::string show(const sf_file_info& f) {
-  return fake::text(f.path) + " " + std::to_string(f.kind) + " " + std::to_string(f.mode) + " " +
+  return testing::text(f.path) + " " + std::to_string(f.kind) + " " + std::to_string(f.mode) + " " +
          std::to_string(f.size) + " " + std::to_string(f.modified_at) + " " +
-         (f.link_target.ptr == nullptr ? "no link" : fake::text(f.link_target));
+         (f.link_target.ptr == nullptr ? "no link" : testing::text(f.link_target));
 }
 sf_file_list_completion files_of(Listed& l) {
   return {&l, [](void* ctx, const sf_error* e, const sf_file_info* first, std::size_t n,
@@ -77,7 +77,7 @@ TEST_CASE("files: every function, and streams under credit") {
 TEST_CASE("a file whose writer is dropped half way is not taken for a whole one") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
   const auto& table = full.of_sandbox<sf_files_ext>(SF_EXT_FILES);
-  fake::Consumer consumer(0);
+  testing::Consumer consumer(0);
   full.driver->call([&] {
     const sf_stream_events events = consumer.events();
     CHECK(table.write(full.box, bytes("/f"), 0, 0, &events, &consumer.stream, nullptr) == SF_OK);

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 
 namespace sandforge::test {
 
@@ -20,14 +20,14 @@ class Listed {
  public:
   int done = 0;
   std::size_t count = 0;
-  fake::Failure failure;
+  testing::Failure failure;
   std::string text;
 
   template <class T>
   void take(const sf_error* error, const T* first, std::size_t n, std::size_t stride,
             std::string (*show)(const T&)) {
     ++done;
-    failure = fake::Failure::copy(error);
+    failure = testing::Failure::copy(error);
     count = n;
     for (std::size_t i = 0; i < n; ++i) {
       const auto* at = reinterpret_cast<const char*>(first) + i * stride;
@@ -42,14 +42,15 @@ inline std::string number(std::uint64_t n) {
 // A sandbox and a provider with everything.
 class Full {
  public:
-  fake::Host host;
-  std::optional<fake::Driver> driver;
-  fake::Failure failure;
+  testing::Host host;
+  std::optional<testing::Driver> driver;
+  testing::Failure failure;
   sf_sandbox* box = nullptr;
   sf_provider* provider = nullptr;
 
   explicit Full(Style style, const std::string& settings = "{}") {
     take_calls();
+    host.loop.set_time(testing::Time::real);
     driver.emplace(host, full_plugin(style));
     REQUIRE(driver->open("full", "{}", failure) == SF_OK);
     REQUIRE(driver->create(nullptr, settings, failure) == SF_OK);
@@ -60,22 +61,22 @@ class Full {
     driver.reset();
     host.join();
     host.loop.drain();
-    CHECK(fake::Lane::live == 0);
-    CHECK(fake::Op::live == 0);
+    CHECK(testing::Lane::live == 0);
+    CHECK(testing::Op::live == 0);
   }
   Full(const Full&) = delete;
   Full& operator=(const Full&) = delete;
 
   template <class Table>
   const Table& of_sandbox(const char* id) {
-    const auto* table = static_cast<const Table*>(box->vtbl->extension(box, fake::str(id)));
+    const auto* table = static_cast<const Table*>(box->vtbl->extension(box, testing::str(id)));
     REQUIRE(table != nullptr);
     return *table;
   }
   template <class Table>
   const Table& of_provider(const char* id) {
     const auto* table =
-        static_cast<const Table*>(provider->vtbl->extension(provider, fake::str(id)));
+        static_cast<const Table*>(provider->vtbl->extension(provider, testing::str(id)));
     REQUIRE(table != nullptr);
     return *table;
   }
@@ -90,18 +91,18 @@ class Full {
     return answer;
   }
   template <class Start>
-  fake::Result plain(Start start) {
-    return ask<fake::Result>([&](fake::Result& r) { return start(fake::completion(r)); });
+  testing::Result plain(Start start) {
+    return ask<testing::Result>([&](testing::Result& r) { return start(testing::completion(r)); });
   }
   // A stream: what it delivered, after it was given its input, if any.
   template <class Start>
   std::string stream(Start start, const std::string& input = {}) {
-    fake::Consumer consumer(3);
+    testing::Consumer consumer(3);
     driver->call([&] {
       const sf_stream_events events = consumer.events();
       CHECK(start(&events, &consumer.stream) == SF_OK);
       std::size_t accepted = 0;
-      CHECK(consumer.stream->vtbl->write(consumer.stream, fake::bytes(input), 0, &accepted,
+      CHECK(consumer.stream->vtbl->write(consumer.stream, testing::bytes(input), 0, &accepted,
                                          nullptr) == SF_OK);
       CHECK(accepted == input.size());
       CHECK(consumer.stream->vtbl->shutdown_write(consumer.stream, nullptr) == SF_OK);

@@ -6,16 +6,18 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 
 namespace sandforge::test {
 
 class Ground {
  public:
-  fake::Host host;
+  testing::Host host;
   plugin::Lane lane;
 
   Ground() {
+    host.loop.set_time(testing::Time::real);
+    host.process.real = true;
     plugin::detail::services().fill(&host);
     lane = plugin::Lane::create();
   }
@@ -24,9 +26,9 @@ class Ground {
     host.loop.drain();
     lane = plugin::Lane();
     host.loop.drain();
-    CHECK(fake::Lane::live == 0);
-    CHECK(fake::Op::live == 0);
-    CHECK(fake::Process::live == 0);
+    CHECK(testing::Lane::live == 0);
+    CHECK(testing::Op::live == 0);
+    CHECK(testing::Process::live == 0);
   }
   Ground(const Ground&) = delete;
   Ground& operator=(const Ground&) = delete;
@@ -39,7 +41,7 @@ class Ground {
   template <class Fn>
   void on_lane(Fn fn) {
     bool ran = false;
-    fake::Lane::of(lane.get()).post([&] {
+    testing::Lane::of(lane.get()).post([&] {
       fn();
       ran = true;
     });

@@ -5,12 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 #include "unit/plugin_layer/coroutine_fixture.hpp"
 
 using namespace sandforge::plugin;
 using namespace sandforge::test;
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "stage.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 using std::chrono::milliseconds;
@@ -44,14 +44,16 @@ TEST_CASE("services of the host from a pool thread, and refused on the lane") {
   CHECK(started.identities == 1);
   CHECK(seen == "v-hush2 no such secrettabc2 no repository");
   REQUIRE(stage.host.log().size() == 1);
-  CHECK(stage.host.log()[0].fields[1].second == "***");
+  CHECK(stage.host.log()[0].fields[1].value == "***");
 
   const Host host;
   CHECK(host.env("NAME") == "value");
   CHECK_FALSE(host.env("UNSET"));
   CHECK(thrown_by([&] { host.env("OTHER"); }) == "7 the manifest does not name the variable OTHER");
-  CHECK(host.now() == stage.host.now);
-  CHECK(host.monotonic().count() == stage.host.now);
+  stage.host.loop.set_time(testing::Time::by_hand);
+  CHECK(host.now() == stage.host.now());
+  CHECK(host.monotonic() == stage.host.loop.since_start());
+  stage.host.loop.set_time(testing::Time::real);
   CHECK(host.folder(SF_PATH_CACHE) == "/cache");
   const Lane own = Lane::create();
   std::string refused;
@@ -70,7 +72,7 @@ TEST_CASE("log records have a level and fields, of which secret ones are masked"
   CHECK(ground.host.log()[0].level == SF_LOG_DEBUG);
   CHECK(ground.host.log()[1].level == SF_LOG_INFO);
   CHECK(ground.host.log()[2].level == SF_LOG_ERROR);
-  CHECK(ground.host.log()[2].fields.at(1).second == "***");
+  CHECK(ground.host.log()[2].fields.at(1).value == "***");
   CHECK(Log::keeps(SF_LOG_DEBUG));
 }
 

@@ -7,7 +7,7 @@
 #include "stage.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -28,7 +28,7 @@ TEST_CASE("a blocking command writes under credit, reads its input, and ends onc
     io.err(input);
     return Exit::exited(static_cast<std::int32_t>(input.size()));
   };
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.window = 25;
   line.stdin_mode = SF_STDIN_PIPE;
   const auto running = stage.spawn(line, false);
@@ -39,9 +39,9 @@ TEST_CASE("a blocking command writes under credit, reads its input, and ends onc
   stage.driver->call([&] {
     std::size_t accepted = 0;
     sf_stream* io = running->stream;
-    CHECK(io->vtbl->write(io, fake::bytes("abc"), 0, &accepted, nullptr) == SF_OK);
+    CHECK(io->vtbl->write(io, testing::bytes("abc"), 0, &accepted, nullptr) == SF_OK);
     CHECK(io->vtbl->shutdown_write(io, nullptr) == SF_OK);
-    CHECK(io->vtbl->write(io, fake::bytes("x"), 0, &accepted, nullptr) == SF_CONFLICT);
+    CHECK(io->vtbl->write(io, testing::bytes("x"), 0, &accepted, nullptr) == SF_CONFLICT);
   });
   stage.end(*running);
   CHECK(running->out.size() == 30);
@@ -63,7 +63,7 @@ TEST_CASE("input beyond the limit is taken in parts, as the command reads") {
       all += piece->data.size();
     return Exit::exited(static_cast<std::int32_t>(all / 1024));
   };
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.stdin_mode = SF_STDIN_PIPE;
   const auto running = stage.spawn(line);
   REQUIRE(stage.driver->wait([&] { return stage.it.began.load(); }));
@@ -72,7 +72,7 @@ TEST_CASE("input beyond the limit is taken in parts, as the command reads") {
   const auto write = [&](std::size_t from) {
     stage.driver->call([&] {
       sf_stream* io = running->stream;
-      CHECK(io->vtbl->write(io, fake::bytes(std::string_view(text).substr(from)), 0, &accepted,
+      CHECK(io->vtbl->write(io, testing::bytes(std::string_view(text).substr(from)), 0, &accepted,
                             nullptr) == SF_OK);
     });
   };
@@ -94,7 +94,7 @@ TEST_CASE("a command that waits for input of a dropped handle reads the end of i
     stage.it.began = true;
     return Exit::exited(io.read() ? 1 : 0);
   };
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.stdin_mode = SF_STDIN_PIPE;
   const auto running = stage.spawn(line);
   REQUIRE(stage.driver->wait([&] { return stage.it.began.load(); }));
@@ -109,7 +109,7 @@ namespace {
 class Taken {
  public:
   Ground ground;
-  fake::Running host;
+  testing::Running host;
   detail::Channel* channel = nullptr;
 
   explicit Taken(std::uint64_t window) : host(window) {

@@ -6,7 +6,7 @@
 #include "ground.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -26,21 +26,21 @@ TEST_CASE("a lane runs its tasks in order and one at a time, and knows that it d
 
 TEST_CASE("copies of a lane are one lane, and the last one gives it back") {
   Ground ground;
-  const int before = fake::Lane::live;
+  const int before = testing::Lane::live;
   Lane first = Lane::create();
-  CHECK(fake::Lane::live == before + 1);
+  CHECK(testing::Lane::live == before + 1);
   {
     const Lane copy = first;
     CHECK(copy.get() == first.get());
     const Lane moved = std::move(first);
-    CHECK_FALSE(first);
+    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): empty, by contract
     CHECK(moved.get() == copy.get());
     first = copy;
     CHECK(first);
   }
-  CHECK(fake::Lane::live == before + 1);
+  CHECK(testing::Lane::live == before + 1);
   first = ground.lane;
-  CHECK(fake::Lane::live == before);
+  CHECK(testing::Lane::live == before);
 }
 
 TEST_CASE("an empty lane is none, and is current nowhere") {
@@ -63,8 +63,8 @@ TEST_CASE("what a task throws is logged, and its captures are gone before the ne
   const auto line = ground.host.log()[0];
   CHECK(line.level == SF_LOG_ERROR);
   CHECK(line.message == "an exception of the plugin has no caller");
-  const std::vector<std::pair<std::string, std::string>> fields = {{"where", "a task on a lane"},
-                                                                   {"error", "disk full"}};
+  const std::vector<testing::LogField> fields = {{"where", "a task on a lane"},
+                                                 {"error", "disk full"}};
   CHECK(line.fields == fields);
 }
 

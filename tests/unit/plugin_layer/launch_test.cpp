@@ -7,7 +7,7 @@
 #include "stage.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 using std::chrono::hours;
@@ -26,7 +26,7 @@ TEST_CASE("stops of blocking calls: cancel, time limit, a call that waits, queue
   stage.end(*cancelled);
   CHECK(cancelled->exit.outcome == SF_EXIT_CANCELLED);
 
-  fake::CommandLine line;
+  testing::CommandLine line;
   line.timeout_ms = 1;
   const auto late = stage.spawn(line);
   stage.end(*late);
@@ -34,18 +34,18 @@ TEST_CASE("stops of blocking calls: cancel, time limit, a call that waits, queue
 
   std::atomic<bool> ran{false};
   stage.it.stop = [&](Sandbox&, StopToken) { ran = true; };
-  stage.host.hold_blocking = true;
-  fake::Result result;
+  stage.host.executor.set_blocking(testing::Blocking::held);
+  testing::Result result;
   sf_op* op = nullptr;
   stage.driver->call([&] {
     sf_sandbox* box = stage.driver->sandbox;
-    CHECK(box->vtbl->stop(box, fake::completion(result), &op, nullptr) == SF_OK);
+    CHECK(box->vtbl->stop(box, testing::completion(result), &op, nullptr) == SF_OK);
   });
   op->vtbl->cancel(op);
   op->vtbl->release(op);
   REQUIRE(stage.driver->wait([&] { return result.done > 0; }));
   CHECK(result.failure.code == SF_CANCELLED);
-  stage.host.run_held();
+  stage.host.executor.release();
   CHECK_FALSE(ran);
 }
 
@@ -65,12 +65,12 @@ TEST_CASE("a blocking function runs on a pool thread, and its end comes on the l
   };
   CHECK(launch(StopToken(), [&] { return ground.lane.is_current() ? 1 : 2; }) == "on 2");
   CHECK(launch(StopToken(), []() -> int { throw Error(Code::gone, "gone"); }) == "on 3 gone");
-  ground.host.hold_blocking = true;
+  ground.host.executor.set_blocking(testing::Blocking::held);
   const StopSource stop;
   stop.request_stop();
   bool ran = false;
   CHECK(launch(stop.token(), [&] { return (ran = true) ? 1 : 0; }) == "on 13 cancelled");
-  ground.host.run_held();
+  ground.host.executor.release();
   ground.host.join();
   CHECK_FALSE(ran);
   CHECK(Blocking::ready(5) == 5);
@@ -79,7 +79,7 @@ TEST_CASE("a blocking function runs on a pool thread, and its end comes on the l
 TEST_CASE("what the conversion of a value throws is told instead of it") {
   std::string told;
   const auto tell = [&](const sf_error* e) {
-    told += e == nullptr ? "value " : fake::text(e->message) + " ";
+    told += e == nullptr ? "value " : testing::text(e->message) + " ";
     if (e == nullptr) throw Error(Code::no_space, "no room");
   };
   detail::settle(nullptr, tell);
@@ -90,7 +90,7 @@ TEST_CASE("what the conversion of a value throws is told instead of it") {
 
 TEST_CASE("an operation ends in one completion, with a handle that cancels it") {
   Ground ground;
-  fake::Result result;
+  testing::Result result;
   sf_op* op = nullptr;
   std::atomic<bool> waits{false};
   const auto work = [&waits](const StopToken& stop) {
@@ -100,7 +100,7 @@ TEST_CASE("an operation ends in one completion, with a handle that cancels it") 
     stop.throw_if_stopped();
   };
   ground.on_lane(
-      [&] { detail::operate_void<Blocking>(ground.lane, fake::completion(result), &op, work); });
+      [&] { detail::operate_void<Blocking>(ground.lane, testing::completion(result), &op, work); });
   REQUIRE(ground.wait([&] { return waits.load(); }));
   CHECK(result.done == 0);
   op->vtbl->cancel(op);
@@ -114,7 +114,7 @@ TEST_CASE("an operation ends in one completion, with a handle that cancels it") 
 TEST_CASE("a stream is filled by a function and ends with it, also when it throws or never runs") {
   Ground ground;
   const auto run = [&](const std::function<void(Io&)>& fn) {
-    fake::Consumer host(3);
+    testing::Consumer host(3);
     host.grant_back = false;
     const sf_stream_events events = host.events();
     ground.on_lane(

@@ -7,14 +7,14 @@
 #include "stage.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
 TEST_CASE("a command is refused, dropped, or passed on") {
   Stage stage;
-  fake::CommandLine line;
-  fake::Running none(line.window);
+  testing::CommandLine line;
+  testing::Running none(line.window);
   stage.it.spawn = [](Sandbox&, Spawn&) {};
   CHECK(stage.driver->spawn(line, none, stage.failure) == SF_INTERNAL);
   stage.it.spawn = [](Sandbox&, Spawn&) { throw Error(Code::gone, "no machine"); };
@@ -52,7 +52,7 @@ namespace {
 // A call of spawn, as the layer makes it.
 class Spawning {
  public:
-  fake::Running host{100};
+  testing::Running host{100};
   sf_command command{};
 
   Spawning() { command.struct_size = sizeof command; }
@@ -119,7 +119,7 @@ TEST_CASE("a command that was passed on goes on when the call throws afterwards"
   REQUIRE(ground.wait([&] { return spawning.host.done > 0; }));
   CHECK(spawning.host.out == "passed on\n");
   REQUIRE(ground.host.log().size() == 1);
-  CHECK(ground.host.log()[0].fields.at(1).second == "too late");
+  CHECK(ground.host.log()[0].fields.at(1).value == "too late");
   spawning.host.release();
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("passing a command on needs the service of the host") {
 
 TEST_CASE("an attach says what to attach to") {
   Ground ground;
-  fake::Running host(8);
+  testing::Running host(8);
   const sf_stream_events io = host.events();
   const sf_process_events events = host.process_events();
   sf_cursor from{};

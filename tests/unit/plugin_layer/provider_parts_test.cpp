@@ -3,20 +3,21 @@
 
 #include "full_plugin.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::test;
-using fake::bytes;
-using fake::str;
+using testing::bytes;
+using testing::str;
 
 namespace {
 
 std::string show(const sf_build& b) {
-  return fake::text(b.build_id) + " " + std::to_string(b.status) + " " + number(b.retry_after_ms);
+  return testing::text(b.build_id) + " " + std::to_string(b.status) + " " +
+         number(b.retry_after_ms);
 }
 std::string show(const sf_directory_entry& d) {
-  return fake::text(d.sandbox_id) + " " +
-         (d.session_id.ptr == nullptr ? "-" : fake::text(d.session_id)) + " " +
-         fake::text(d.labels);
+  return testing::text(d.sandbox_id) + " " +
+         (d.session_id.ptr == nullptr ? "-" : testing::text(d.session_id)) + " " +
+         testing::text(d.labels);
 }
 
 sf_build_completion builds_of(Listed& l) {
@@ -30,7 +31,7 @@ sf_directory_completion entries_of(Listed& l) {
                  std::size_t stride, sf_str next) noexcept {
             auto& listed = *static_cast<Listed*>(ctx);
             listed.take(e, first, n, stride, show);
-            listed.text += " -> " + fake::text(next);
+            listed.text += " -> " + testing::text(next);
           }};
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("the capabilities of a provider") {
           auto& into = *static_cast<Resolved*>(ctx);
           ++into.done;
           if (t == nullptr) return;
-          into.text = fake::text(t->document) + fake::text(t->family) + fake::text(t->warnings);
+          into.text =
+              testing::text(t->document) + testing::text(t->family) + testing::text(t->warnings);
         }};
     return templates.resolve(full.provider, &request, done, nullptr, nullptr);
   });

@@ -7,7 +7,7 @@
 #include "stage.hpp"
 #include "thrown.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -26,12 +26,12 @@ TEST_CASE("a reply that nobody gives is given by itself, and a second one is non
   };
   const auto running = stage.spawn({});
   REQUIRE(stage.driver->wait([&] { return running->started > 0; }));
-  fake::Result first;
-  fake::Result second;
+  testing::Result first;
+  testing::Result second;
   stage.driver->call([&] {
     sf_process* p = running->process;
-    CHECK(p->vtbl->signal(p, 1, 0, fake::completion(first), nullptr, nullptr) == SF_OK);
-    CHECK(p->vtbl->signal(p, 2, 0, fake::completion(second), nullptr, nullptr) == SF_OK);
+    CHECK(p->vtbl->signal(p, 1, 0, testing::completion(first), nullptr, nullptr) == SF_OK);
+    CHECK(p->vtbl->signal(p, 2, 0, testing::completion(second), nullptr, nullptr) == SF_OK);
     CHECK(first.done + second.done == 0);
   });
   REQUIRE(stage.driver->wait([&] { return first.done + second.done == 2; }));
@@ -76,10 +76,10 @@ TEST_CASE("an answer is heard on the lane, after the call, whoever gives it") {
 
 TEST_CASE("the handle of a call requests its stop, also when the answer is there") {
   Ground ground;
-  fake::Result result;
+  testing::Result result;
   sf_op* op = nullptr;
   {
-    Reply reply(ground.lane, fake::completion(result));
+    Reply reply(ground.lane, testing::completion(result));
     reply.give(&op);
     const StopToken stop = reply.stop();
     Reply moved = std::move(reply);  // what was moved from answers nothing

@@ -3,19 +3,19 @@
 
 #include "full_plugin.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::test;
-using fake::str;
+using testing::str;
 
 namespace {
 
 std::string show(const sf_process_info& p) {
-  return fake::text(p.id) + " " + std::to_string(p.pid) + " " + fake::text(p.command) +
+  return testing::text(p.id) + " " + std::to_string(p.pid) + " " + testing::text(p.command) +
          (p.running != 0 ? " runs" : " ended by " + std::to_string(p.exit->signal)) + " " +
          std::to_string(p.flags) + " " + std::to_string(p.first.out);
 }
 std::string show(const sf_checkpoint& c) {
-  return fake::text(c.name) + " " + number(c.bytes);
+  return testing::text(c.name) + " " + number(c.bytes);
 }
 sf_process_list_completion processes_of(Listed& l) {
   return {&l, [](void* ctx, const sf_error* e, const sf_process_info* first, std::size_t n,
@@ -39,13 +39,13 @@ TEST_CASE("processes: list, attach, signal, forget") {
       [&](Listed& l) { return table.list(full.box, processes_of(l), nullptr, nullptr); });
   CHECK(list.text == "p1 11 sh -c x runs 1 0 | p2 0  ended by 9 2 5");
 
-  fake::Running running(8);
+  testing::Running running(8);
   full.driver->call([&] {
     const sf_stream_events io = running.events();
     const sf_process_events events = running.process_events();
     sf_process* process = nullptr;
-    fake::Failure failure;
-    const sf_error_sink err = fake::sink(failure);
+    testing::Failure failure;
+    const sf_error_sink err = testing::sink(failure);
     sf_cursor from{};
     from.out = 3;
     from.err = 4;
@@ -71,8 +71,8 @@ TEST_CASE("ports, metrics, lifetime, snapshots") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
   const auto& ports = full.of_sandbox<sf_ports_ext>(SF_EXT_PORTS);
   const auto url = [&](std::uint32_t port) {
-    return full.ask<fake::Result>([&](fake::Result& r) {
-      return ports.url(full.box, port, fake::text_completion(r), nullptr, nullptr);
+    return full.ask<testing::Result>([&](testing::Result& r) {
+      return ports.url(full.box, port, testing::text_completion(r), nullptr, nullptr);
     });
   };
   CHECK(url(80).text == "http://box:80");

@@ -3,15 +3,15 @@
 
 #include "full_plugin.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::test;
-using fake::str;
+using testing::str;
 
 TEST_CASE("what is not there is no extension, and info and instructions") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
   CHECK(full.box->vtbl->extension(full.box, str("sandforge.none/1")) == nullptr);
-  const auto text = full.ask<fake::Result>([&](fake::Result& r) {
-    return full.box->vtbl->instructions(full.box, fake::text_completion(r), nullptr, nullptr);
+  const auto text = full.ask<testing::Result>([&](testing::Result& r) {
+    return full.box->vtbl->instructions(full.box, testing::text_completion(r), nullptr, nullptr);
   });
   CHECK(text.text == "Commands run in a sandbox of their own.");
   struct Info {
@@ -25,7 +25,7 @@ TEST_CASE("what is not there is no extension, and info and instructions") {
           ++into.done;
           if (now == nullptr) return;
           into.text = std::to_string(now->state) + " " + number(now->memory_mb) + " " +
-                      number(now->disk_mb) + " " + fake::text(now->metadata);
+                      number(now->disk_mb) + " " + testing::text(now->metadata);
         }};
     return full.box->vtbl->info(full.box, done, nullptr, nullptr);
   });
@@ -35,8 +35,8 @@ TEST_CASE("what is not there is no extension, and info and instructions") {
 TEST_CASE("a terminal is resized, and a signal ends its process") {
   Full full(GENERATE(Style::blocking, Style::coroutine));
   const auto& pty = full.of_sandbox<sf_pty_ext>(SF_EXT_PTY);
-  fake::CommandLine line;
-  fake::Running running(line.window);
+  testing::CommandLine line;
+  testing::Running running(line.window);
   REQUIRE(full.driver->spawn(line, running, full.failure) == SF_OK);
   REQUIRE(full.driver->wait([&] { return running.started > 0; }));
   full.plain([&](sf_completion done) {
@@ -49,12 +49,12 @@ TEST_CASE("a terminal is resized, and a signal ends its process") {
   REQUIRE(full.driver->wait([&] { return running.done > 0; }));
   CHECK(running.exit.signal == 15);
   full.driver->call([&] {
-    fake::Result late;
-    fake::Failure failure;
-    const sf_error_sink err = fake::sink(failure);
-    CHECK(running.process->vtbl->signal(running.process, 15, 0, fake::completion(late), nullptr,
+    testing::Result late;
+    testing::Failure failure;
+    const sf_error_sink err = testing::sink(failure);
+    CHECK(running.process->vtbl->signal(running.process, 15, 0, testing::completion(late), nullptr,
                                         &err) == SF_GONE);
-    CHECK(pty.resize(running.process, 1, 1, fake::completion(late), nullptr, &err) ==
+    CHECK(pty.resize(running.process, 1, 1, testing::completion(late), nullptr, &err) ==
           SF_UNSUPPORTED);
     CHECK(late.done == 0);
   });

@@ -5,7 +5,7 @@
 
 #include "ground.hpp"
 
-namespace fake = sandforge::fake;
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 
@@ -16,24 +16,25 @@ class Heard {
  public:
   std::string identities;
   int done = 0;
-  fake::Failure failure;
+  testing::Failure failure;
   sf_start_result result{};
   std::string texts;
 
   sf_start_events events() {
     return {sizeof(sf_start_events), this,
             [](void* ctx, sf_str id) noexcept {
-              static_cast<Heard*>(ctx)->identities += fake::text(id) + ";";
+              static_cast<Heard*>(ctx)->identities += testing::text(id) + ";";
             },
             [](void* ctx, const sf_error* error, const sf_start_result* raw) noexcept {
               auto& me = *static_cast<Heard*>(ctx);
               ++me.done;
-              me.failure = fake::Failure::copy(error);
+              me.failure = testing::Failure::copy(error);
               if (raw == nullptr) return;
               me.result = *raw;
-              me.texts = fake::text(raw->sandbox_id) + " " + fake::text(raw->working_directory) +
-                         " " + fake::text(raw->template_pending_id) + " " +
-                         fake::text(raw->warnings);
+              me.texts = testing::text(raw->sandbox_id) + " " +
+                         testing::text(raw->working_directory) + " " +
+                         testing::text(raw->template_pending_id) + " " +
+                         testing::text(raw->warnings);
             }};
   }
 };
@@ -139,8 +140,8 @@ class Told {
     return {this, [](void* ctx, const sf_error*, const sf_sandbox_info* raw) noexcept {
               auto& me = *static_cast<Told*>(ctx);
               me.info = *raw;
-              me.sandbox_id = fake::text(raw->sandbox_id);
-              me.metadata = fake::text(raw->metadata);
+              me.sandbox_id = testing::text(raw->sandbox_id);
+              me.metadata = testing::text(raw->metadata);
             }};
   }
 };

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "abi/rehearsal/driver.hpp"
+#include <sandforge/testing/driver.hpp>
 
 namespace sandforge::test {
 
@@ -29,12 +29,14 @@ const sf_plugin* player_plugin(Play& on);
 class Stage {
  public:
   Play it;
-  fake::Host host;
-  fake::Context context;
-  std::optional<fake::Driver> driver;
-  fake::Failure failure;
+  testing::Host host;
+  testing::Context context;
+  std::optional<testing::Driver> driver;
+  testing::Failure failure;
 
   Stage() {
+    host.loop.set_time(testing::Time::real);
+    host.process.real = true;
     driver.emplace(host, player_plugin(it));
     REQUIRE(driver->open("player", "{}", failure) == SF_OK);
     REQUIRE(driver->create(&context, "{}", failure) == SF_OK);
@@ -44,22 +46,22 @@ class Stage {
     driver.reset();
     host.join();
     host.loop.drain();
-    CHECK(fake::Lane::live == 0);
-    CHECK(fake::Op::live == 0);
-    CHECK(fake::Process::live == 0);
+    CHECK(testing::Lane::live == 0);
+    CHECK(testing::Op::live == 0);
+    CHECK(testing::Process::live == 0);
     CHECK(context.refs == 1);
   }
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
   // Output may come on a pool thread: what the consumer keeps is looked at only after done.
-  std::unique_ptr<fake::Running> spawn(fake::CommandLine line, bool grant_back = true) {
-    auto running = std::make_unique<fake::Running>(line.window);
+  std::unique_ptr<testing::Running> spawn(testing::CommandLine line, bool grant_back = true) {
+    auto running = std::make_unique<testing::Running>(line.window);
     running->grant_back = grant_back;
     REQUIRE(driver->spawn(line, *running, failure) == SF_OK);
     return running;
   }
-  void end(fake::Running& running) {
+  void end(testing::Running& running) {
     REQUIRE(driver->wait([&] { return running.done > 0; }));
     CHECK(running.rules_kept());
     CHECK_FALSE(running.disorder);

@@ -20,6 +20,12 @@ TEST_CASE("a stat line is read whatever its command is called") {
     CHECK(stat.session == 33);
     CHECK(stat.start_time == 987654);
   }
+  // The state is that of the first thread: where others go on, the process has not ended.
+  REQUIRE(parse_stat("1 (a) Z" + tail, stat));
+  CHECK(stat.state == 'Z');
+  REQUIRE(parse_stat("1 (a) Z 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 3 0 5 6", stat));
+  CHECK(stat.state != 'Z');
+  CHECK(stat.start_time == 5);
   CHECK_FALSE(parse_stat("", stat));
   CHECK_FALSE(parse_stat("12 (sh", stat));
   CHECK_FALSE(parse_stat("12 (sh) S", stat));

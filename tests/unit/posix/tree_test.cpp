@@ -71,6 +71,19 @@ TEST_CASE("members are told by descent, session and what is known") {
   CHECK(pids(find_members(none, all, kRoot, tree, {300})) == std::vector<pid_t>{201, 202, 203});
 }
 
+TEST_CASE("several looks in a row are quiet before nobody is left") {
+  QuietLooks quiet;
+  CHECK_FALSE(quiet.enough(true, 0));
+  CHECK_FALSE(quiet.enough(true, 1));
+  CHECK_FALSE(quiet.enough(true, 1));  // the same look
+  CHECK_FALSE(quiet.enough(false, 2));
+  CHECK_FALSE(quiet.enough(true, 3));
+  CHECK_FALSE(quiet.enough(true, 4));
+  CHECK(quiet.enough(true, 5));
+  CHECK(quiet.enough(true, 5));
+  CHECK_FALSE(quiet.enough(false, 5));
+}
+
 TEST_CASE("a process whose start time differs is not signalled") {
   const Procfs proc;
   SpawnSpec spec;
@@ -144,5 +157,32 @@ TEST_CASE("who flees from process to process is stopped") {
   // All that held the pipe are gone, and none came through.
   char byte;
   CHECK(::read(pipe.read.get(), &byte, 1) == 0);
+  CHECK(is_childless());
   ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+TEST_CASE("a pursuit of all meets also who is below a process that was passed") {
+  CHECK(is_childless());
+  Pipe up;
+  REQUIRE(make_pipe(up));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const pid_t below = ::fork();
+    if (below > 0 && ::write(up.write.get(), &below, sizeof below) != sizeof below) ::_exit(1);
+    for (;;)
+      ::pause();
+  }
+  REQUIRE(child > 0);
+  CHECK_FALSE(is_childless());
+  pid_t below = 0;
+  REQUIRE(::read(up.read.get(), &below, sizeof below) == sizeof below);
+  const Procfs proc;
+  const TreeIdentity tree;
+  Pursuit pursuit(proc, ::getpid(), tree, true);
+  pursuit.add_stranger(child);
+  CHECK(pursuit.run(monotonic_ms() + 30000));
+  CHECK(pids(pursuit.stopped()) == std::vector<pid_t>{below});
+  ::kill(child, SIGKILL);
+  ::kill(below, SIGKILL);
+  CHECK(::waitpid(child, nullptr, 0) == child);
 }

@@ -277,6 +277,19 @@ TEST_CASE("commands that run when the sandbox is destroyed end as destroyed") {
     f.world->release();
     CHECK(get(destroy).ok());
   }
+  SECTION("the connection to it ends with the machine") {
+    f.world->next_destroy(std::nullopt, true);
+    auto destroy = later<void>([&](auto done) { f.sandbox->async_destroy(std::move(done)); });
+    REQUIRE(f.world->wait_held());
+    p->start();
+    p->fail(Error(Status::transport_lost, "the connection was reset"));
+    const auto r = get(run).value();
+    CHECK(r.outcome == Outcome::destroyed);
+    CHECK(r.error->code == Status::gone);
+    CHECK_FALSE(r.exit_code.has_value());
+    f.world->release();
+    CHECK(get(destroy).ok());
+  }
   SECTION("the provider says nothing more") {
     f.sandbox->destroy();
     const auto r = get(run).value();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fake_process.hpp"
+#include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
 
 namespace sandforge::fake {
@@ -62,7 +63,8 @@ struct StartScript {
 };
 
 struct Counts {
-  int creates = 0, starts = 0, stops = 0, destroys = 0, spawns = 0, infos = 0, lists = 0;
+  int describes = 0, creates = 0, starts = 0, stops = 0, destroys = 0, spawns = 0, infos = 0,
+      lists = 0;
 };
 
 class Provider;
@@ -156,8 +158,10 @@ class World : public std::enable_shared_from_this<World> {
   // Guarded by the mutex, as is what follows.
   Program program = basic_program;
   bool enforce_timeouts = true;
-  bool has_processes = false;        // the processes extension
-  std::vector<ProcessInfo> foreign;  // processes of earlier hosts, all attachable
+  std::vector<std::string> features = command_features();
+  bool has_processes = false;                 // the processes extension
+  std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
+  std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
   std::map<ProcessId, std::string> foreign_output;
   std::map<std::string, Machine> machines;  // by session id
   Counts counted;
@@ -218,6 +222,7 @@ class Box final : public SandboxBackend,
     if (const auto it = world_->machines.find(session()); it != world_->machines.end()) {
       info.state = it->second.state;
       info.sandbox_id = it->second.id;
+      info.created_at_ns = world_->created_at_ns;
       info.memory_mb = 1024;
       info.cpu_millis = 1500;
       info.metadata.set("providerResourceId", "resource-" + it->second.id.str());
@@ -404,9 +409,12 @@ class Provider final : public ProviderBackend {
   const std::string& name() const noexcept override { return name_; }
   const Lane& lane() const noexcept override { return lane_; }
   void describe(Handler<Description> done) override {
-    lane_.post([done = std::make_shared<Handler<Description>>(std::move(done))] {
+    const std::lock_guard lock(world_->mutex);
+    ++world_->counted.describes;
+    lane_.post([done = std::make_shared<Handler<Description>>(std::move(done)),
+                features = world_->features] {
       Description description;
-      description.features = {"spawn.stdin", "spawn.kill", "spawn.signal"};
+      description.features = features;
       std::move (*done)(std::move(description));
     });
   }

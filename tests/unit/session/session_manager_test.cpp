@@ -8,81 +8,11 @@
 #include <sstream>
 
 #include "session/claim_owner.hpp"
-#include "support/temp_dir.hpp"
-#include "unit/sandbox/fixture.hpp"
+#include "unit/session/site.hpp"
 
 using namespace sandforge;
+using namespace sandforge::test;
 using std::chrono::milliseconds;
-using test::TempDir;
-
-namespace {
-
-std::shared_ptr<SessionStore> open_store(const TempDir& dir) {
-  SqliteStoreOptions options;
-  options.path = dir / "sessions.db";
-  options.busy_timeout = milliseconds(60'000);
-  return open_sqlite_session_store(options).value();
-}
-
-// One machine park, one database, any number of hosts.
-struct Site {
-  struct Host {
-    std::shared_ptr<SessionStore> store;
-    std::shared_ptr<SessionManager> manager;
-  };
-
-  Host host(SessionManager::Options options = {}) {
-    Host out;
-    out.store = open_store(dir);
-    if (!options.resolve)
-      options.resolve = [](const std::string& reference) -> std::optional<std::string> {
-        if (reference == "${KNOWN}") return "from-host";
-        return std::nullopt;
-      };
-    out.manager = SessionManager::create(
-        runtime, out.store,
-        [this](const SessionRecord& record, Handler<OpenedProvider> done) {
-          ++opened;
-          if (record.provider == "broken")
-            return std::move(done)(Error(Status::unavailable, "no such plugin", "plugin.missing"));
-          OpenedProvider provider;
-          provider.backend = world->provider(record.provider);
-          provider.effective = [](const json::Object& stored) -> Result<json::Object> {
-            auto all = stored;
-            if (!all.contains("cpuCount")) all.set("cpuCount", 2);
-            return all;
-          };
-          std::move(done)(provider);
-        },
-        std::move(options));
-    return out;
-  }
-
-  SessionRecord record(const std::string& id) {
-    return open_store(dir)->find(SessionId(id)).value().value();
-  }
-  bool known(const std::string& id) {
-    return open_store(dir)->find(SessionId(id)).value().has_value();
-  }
-
-  TempDir dir;
-  Runtime runtime;
-  std::shared_ptr<fake::World> world = std::make_shared<fake::World>(runtime);
-  std::atomic<int> opened{0};
-};
-
-SessionSpec spec(const std::string& id) {
-  SessionSpec out;
-  out.id = SessionId(id);
-  out.provider = "fake";
-  return out;
-}
-
-std::string printenv(const std::shared_ptr<Session>& session, const std::string& name) {
-  return session->sandbox()->execute_command("printenv " + name).out;
-}
-
-}  // namespace
 
 TEST_CASE("Ids of sessions") {
   for (const std::string good : {"a", "..", "a/../b", "/etc", "CON", "é", "e\xcc\x81"})
@@ -169,17 +99,21 @@ TEST_CASE("Fifty callers at once share one sandbox and one start") {
     if (!session) session = one;
     CHECK(one == session);
   }
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
   std::vector<std::future<Result<StartedInfo>>> starts;
   for (int i = 0; i < 50; ++i)
     starts.push_back(later<StartedInfo>(
         [&](auto done) { host.manager->async_start(SessionId("s1"), std::move(done)); }));
-  // Who comes when it runs already finds it connected; the first one made it.
-  CHECK(get(starts.front()).value().outcome == StartOutcome::created);
-  for (std::size_t i = 1; i < starts.size(); ++i) {
-    const StartOutcome outcome = get(starts[i]).value().outcome;
-    CHECK((outcome == StartOutcome::created || outcome == StartOutcome::connected));
-  }
+  REQUIRE(site.world->wait_held());
+  // Answered behind the fifty calls: all of them wait for the start by then.
+  CHECK(host.manager->attach(SessionId("s1")) == session);
+  site.world->release();
+  for (auto& start : starts)
+    CHECK(get(start).value().outcome == StartOutcome::created);
   CHECK(site.world->counts().starts == 1);
+  CHECK(site.world->machine_count() == 1);
   CHECK(site.opened == 1);
 }
 
@@ -301,21 +235,7 @@ TEST_CASE("The claim of a host that died is taken over at once") {
   Site site;
   const auto host = site.host();
   host.manager->open(spec("s1"), OpenMode::create);
-  int pipe[2];
-  REQUIRE(::pipe(pipe) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const auto owner = make_claim_owner();
-    const auto wrote = ::write(pipe[1], owner.data(), owner.size());
-    ::_exit(wrote < 0 ? 1 : 0);
-  }
-  ::close(pipe[1]);
-  std::string owner(512, '\0');
-  owner.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(pipe[0], owner.data(), 512))));
-  ::close(pipe[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  const std::string owner = owner_of_a_dead_process();
   REQUIRE_FALSE(owner.empty());
   CHECK(claim_owner_is_gone(owner));
   CHECK_FALSE(claim_owner_is_gone(make_claim_owner()));
@@ -579,7 +499,7 @@ TEST_CASE("A function that opens no provider blocks nobody") {
   const auto store = open_store(site.dir);
   const auto manager = SessionManager::create(
       site.runtime, store,
-      [&](const SessionRecord& record, Handler<OpenedProvider> done) {
+      [&](const SessionRecord& record, OpenPurpose, Handler<OpenedProvider> done) {
         if (++calls == 1) throw std::runtime_error("not today");
         if (calls == 2) return;
         OpenedProvider provider;

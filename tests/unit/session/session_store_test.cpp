@@ -268,8 +268,38 @@ TEST_CASE("A database of a newer version is refused and left alone") {
   CHECK(refused.error().code == Status::unsupported);
   CHECK(refused.error().reason == "store.newer_schema");
   CHECK(refused.error().details.find("found")->as_integer() == 99);
-  sql(path, "PRAGMA user_version = 1");
+  sql(path, "PRAGMA user_version = 2");
   CHECK(open(path)->find(SessionId("s1")).value());
+}
+
+TEST_CASE("A database of the first version gets the table of holders") {
+  TempDir dir;
+  const std::string path = dir / "s.db";
+  open(path)->insert(sample("s1")).value();
+  sql(path, "DROP TABLE session_holder");
+  sql(path, "PRAGMA user_version = 1");
+  const auto store = open(path);
+  CHECK(store->find(SessionId("s1")).value()->holders.empty());
+  CHECK(store->hold(SessionId("s1"), "me").value().holders == std::vector<std::string>{"me"});
+}
+
+TEST_CASE("Holders are noted once, count the revision, and go with the session") {
+  TempDir dir;
+  const auto store = open(dir / "s.db");
+  const SessionId id("s1");
+  CHECK(store->hold(id, "a").error().reason == "session.not_found");
+  const auto first = store->insert(sample("s1")).value();
+  CHECK(first.holders.empty());
+  store->hold(id, "b").value();
+  store->hold(id, "a").value();
+  const auto held = store->hold(id, "b").value();
+  CHECK(held.holders == std::vector<std::string>{"b", "a"});
+  CHECK(held.revision == first.revision + 3);
+  CHECK(store->update(first).error().reason == "store.revision");
+  CHECK(store->update(held).value().holders == held.holders);
+  CHECK(store->list({}).value().at(0).holders == held.holders);
+  CHECK(store->erase(id, std::nullopt).ok());
+  CHECK(store->insert(sample("s1")).value().holders.empty());
 }
 
 TEST_CASE("Files that are no session database are refused") {

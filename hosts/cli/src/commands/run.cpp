@@ -6,11 +6,17 @@
 namespace sandforge::cli {
 namespace {
 
-// The session's end, whatever happened before. A failure to remove it is told, and counts where
-// nothing else went wrong.
+// The session's end, whatever happened before; one that another call has open is left to that. A
+// failure to remove it is told, and counts where nothing else went wrong.
 int clean_up(App& app, const Session& session, int code) {
   try {
-    app.manager().destroy(session.id());
+    if (app.manager().remove_unused(session.id())) return code;
+    const auto text = "session " + session.id().str() + " stays: another call has it open";
+    if (app.terminal().json()) {
+      app.terminal().warn(text);
+    } else {
+      app.terminal().note(text);
+    }
     return code;
   } catch (const Exception& failure) {
     auto error = failure.error();
@@ -70,7 +76,7 @@ void tell_end(App& app, const ForegroundResult& ended) {
 }
 
 int run_command(App& app, const RunArguments& arguments) {
-  const auto opened = open_session(app, arguments.session);
+  const auto opened = open_session(app, arguments.session, arguments.keep);
   const bool stays = arguments.keep || opened.existed;
   int code = kFailure;
   try {

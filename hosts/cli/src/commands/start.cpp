@@ -5,7 +5,7 @@
 namespace sandforge::cli {
 
 int start_command(App& app, const StartArguments& arguments) {
-  const auto opened = open_session(app, arguments.session);
+  const auto opened = open_session(app, arguments.session, true);
   const auto& session = *opened.session;
   StartedInfo info;
   try {

@@ -16,7 +16,8 @@ class SessionHost {
       : provider_(host.open()),
         manager_(SessionManager::create(
             host.runtime(), open_store(database),
-            [provider = provider_](const SessionRecord&, Handler<OpenedProvider> done) {
+            [provider = provider_](const SessionRecord&, OpenPurpose,
+                                   Handler<OpenedProvider> done) {
               OpenedProvider opened;
               opened.backend = provider;
               std::move(done)(std::move(opened));

@@ -91,7 +91,8 @@ class BasicFactorySandbox : public FactoryBase {
   // The settings that a user can tune per project; nothing by default. Its defaults are the
   // effective ones: fold the options in.
   virtual SettingsSchema settings() const { return SettingsSchema(); }
-  // The finer capabilities of commands and files. What is not named is refused, never ignored.
+  // The finer capabilities of commands and files; abi.h, sf_describe_result, lists the names. What
+  // is not named is refused by the host, never ignored.
   virtual std::vector<std::string> features() const { return {}; }
   // Override this one when the answer needs a look around.
   virtual Result<Description> describe(StopToken) {

@@ -5,13 +5,16 @@
 //                            through /proc, but not so many that the machine runs out of pids.
 //   runaway bomb FILE COUNT  starts processes that start processes, COUNT in all, each of which
 //                            then waits, then writes FILE.
+//   runaway headless FILE 1  ends its first thread, while another goes on; writes FILE before.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace {
 
@@ -46,10 +49,20 @@ int bomb(const char* path, int count) {
   return 0;
 }
 
+int headless(const char* path) {
+  std::thread([] {
+    for (;;)
+      ::pause();
+  }).detach();
+  write_marker(path);
+  ::pthread_exit(nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int number = std::atoi(argv[3]);
+  if (std::strcmp(argv[1], "headless") == 0) return headless(argv[2]);
   return std::strcmp(argv[1], "flee") == 0 ? flee(argv[2], number) : bomb(argv[2], number);
 }

@@ -17,7 +17,7 @@ struct ProcessStat {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  char state = '?';              // Z: ended, waits to be reaped
+  char state = '?';              // Z: all of its threads have ended, waits to be reaped
   std::uint64_t start_time = 0;  // clock ticks since boot: with pid, names a process for good
 };
 
@@ -33,8 +33,9 @@ class Procfs {
 
   bool stat(pid_t pid, ProcessStat& out) const;
   std::vector<ProcessStat> processes() const;
-  // Calls `use` with the number of each process, from the lowest on, while the list is read in
-  // small steps: what is started meanwhile has a higher number and is mostly met too.
+  // Calls `use` with the number of each process, from the lowest on, each as soon as it is read:
+  // what that process starts meanwhile has a higher number and is met too, except where the numbers
+  // begin anew.
   bool each_pid(const std::function<void(pid_t)>& use) const;
   // The value of the first entry `name=…` of its environment, as that was at its exec. False also
   // where it may not be read.

@@ -54,6 +54,24 @@ std::vector<Member> find_marked(const Procfs& proc, const std::vector<ProcessSta
 // Every living descendant of `root`, without `root`.
 std::vector<Member> find_descendants(const std::vector<ProcessStat>& processes, pid_t root);
 
+// Whether nobody is left. A look at all processes takes its time: who moves from child to child
+// meanwhile, and gets a number that the look has passed already, is not met. Not so twice in a row.
+class QuietLooks {
+ public:
+  static constexpr int kEnough = 3;
+  // `look` is the number of the look: it may be told of more than once. True when enough of them in
+  // a row saw nobody.
+  bool enough(bool saw_nobody, std::uint64_t look) noexcept;
+
+ private:
+  int quiet_ = 0;
+  std::uint64_t last_ = 0;
+};
+
+// Whether the calling process has no child, ended ones included. The kernel answers from one
+// moment, so that nobody is missed: nothing is left below a subreaper then.
+bool is_childless() noexcept;
+
 // Sends `signal` if the pid still is the process that was found; through a pidfd where there are
 // any. False when it is gone or may not be signalled.
 bool signal_member(const Procfs& proc, const Member& member, int signal) noexcept;
@@ -63,7 +81,7 @@ bool signal_member(const Procfs& proc, const Member& member, int signal) noexcep
 // again. Newcomers that have ended and are children of the caller are reaped.
 class Pursuit {
  public:
-  // `all`: every process below `root` is meant, not only those of `tree`.
+  // `all`: every process below `root` is meant, and not only those of `tree`.
   Pursuit(const Procfs& proc, pid_t root, const TreeIdentity& tree, bool all);
 
   // Who is a member, and is stopped already; who is none of ours.
@@ -73,11 +91,15 @@ class Pursuit {
   // Until walks through all processes meet no newcomer; false when that does not happen in time.
   bool run(std::int64_t deadline_ms);
   const std::vector<Member>& stopped() const noexcept { return stopped_; }
+  // Children of the caller that were reaped.
+  const std::vector<pid_t>& reaped() const noexcept { return reaped_; }
 
  private:
   bool belongs(const ProcessStat& p) const;
   bool meet(pid_t pid);
   void stop_group(const ProcessStat& p);
+
+  bool is_below_root(ProcessStat p) const;
 
   const Procfs& proc_;
   pid_t root_;
@@ -87,6 +109,7 @@ class Pursuit {
   std::unordered_set<pid_t> sessions_;
   std::unordered_set<pid_t> passed_;
   std::vector<Member> stopped_;  // by the pursuit
+  std::vector<pid_t> reaped_;
 };
 
 }  // namespace sandforge::posix

@@ -1,0 +1,135 @@
+// Whole answers of the host's http client, waited for on a pool thread.
+#include <sandforge/plugin/http.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "ground.hpp"
+#include "thrown.hpp"
+
+namespace testing = sandforge::testing;
+using namespace sandforge::plugin;
+using namespace sandforge::test;
+
+namespace {
+
+// A client on the lane of the ground, used from threads that may block.
+struct Web {
+  Ground ground;
+  std::optional<HttpClient> client;
+
+  Web() { client.emplace(ground.lane, HttpOptions("http://box")); }
+  ~Web() {
+    ground.on_lane([&] { client.reset(); });
+  }
+  HttpAnswer send(const HttpRequest& request) {
+    HttpAnswer answer;
+    ground.off_lane([&] { answer = client->send(request).get(); });
+    return answer;
+  }
+  std::string failure_of(const HttpRequest& request) {
+    std::string failure;
+    ground.off_lane([&] { failure = thrown_by([&] { client->send(request).get(); }); });
+    return failure;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a request goes out as it was made, and its answer comes back whole") {
+  Web web;
+  web.ground.host.http.expect("PUT", "/x?y=1")
+      .with_header("A", "b")
+      .with_body("content")
+      .answer(404, std::string(300'000, 'z'))
+      .answer_header("X-Id", "7");
+  HttpRequest request("PUT", "/x?y=1", "content");
+  request.headers.emplace_back("A", "b");
+  const HttpAnswer answer = web.send(request);
+  CHECK(answer.status == 404);
+  CHECK(answer.body.size() == 300'000);
+  CHECK(answer.header("x-id") == "7");
+  CHECK(answer.header("none").empty());
+  CHECK(web.ground.host.http.requests().at(0).base_url == "http://box");
+}
+
+TEST_CASE("an answer that is too long ends the request") {
+  Web web;
+  web.ground.host.http.expect("GET", "/").answer(200, "12345");
+  HttpRequest request;
+  request.max_answer = 4;
+  CHECK(web.failure_of(request) == "9 the answer is longer than 4 bytes");
+}
+
+TEST_CASE("an error of the host says whether the request may have had its effect") {
+  Web web;
+  auto& http = web.ground.host.http;
+  http.expect("GET", "/").fail(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST, "reset");
+  http.expect("GET", "/").fail(SF_HTTP_NOT_CONNECTED, SF_TRANSPORT_LOST, "refused");
+  std::vector<bool> may;
+  for (int i = 0; i < 2; ++i) {
+    web.ground.off_lane([&] {
+      try {
+        web.client->send(HttpRequest()).get();
+      } catch (const Error& e) {
+        may.push_back(e.may_have_started());
+      }
+    });
+  }
+  CHECK(may == std::vector<bool>{true, false});
+}
+
+TEST_CASE("a stop cancels the request, before it began and while it waits") {
+  Web web;
+  web.ground.host.http.handler = [](const std::shared_ptr<testing::Exchange>&) {};
+  StopSource early;
+  early.request_stop(StopReason::cancelled);
+  std::string before, during;
+  web.ground.off_lane(
+      [&] { before = thrown_by([&] { web.client->send(HttpRequest()).get(early.token()); }); });
+  CHECK(before.rfind("13 ", 0) == 0);
+  StopSource stop;
+  web.ground.host.http.handler = [&](const std::shared_ptr<testing::Exchange>&) {
+    stop.request_stop(StopReason::cancelled);
+  };
+  web.ground.off_lane(
+      [&] { during = thrown_by([&] { web.client->send(HttpRequest()).get(stop.token()); }); });
+  CHECK(during.rfind("13 ", 0) == 0);
+}
+
+TEST_CASE("a refusal becomes the error that its status means") {
+  const auto of = [](std::uint32_t status) {
+    HttpAnswer answer;
+    answer.status = status;
+    answer.headers.emplace_back("retry-after", "30");
+    return code_of([&] { answer.throw_if_refused("look"); });
+  };
+  CHECK(of(400) == Code::invalid);
+  CHECK(of(401) == Code::unauthenticated);
+  CHECK(of(403) == Code::forbidden);
+  CHECK(of(404) == Code::not_found);
+  CHECK(of(409) == Code::conflict);
+  CHECK(of(410) == Code::gone);
+  CHECK(of(500) == Code::unavailable);
+  HttpAnswer limited;
+  limited.status = 429;
+  limited.headers.emplace_back("Retry-After", "30");
+  try {
+    limited.throw_if_refused("look");
+    FAIL("nothing was thrown");
+  } catch (const Error& e) {
+    CHECK(e.code() == Code::rate_limited);
+    CHECK(e.message() == "cannot look: the service answered 429");
+    CHECK(e.retry_after() == std::chrono::seconds(30));
+    CHECK_FALSE(e.may_have_started());
+  }
+  HttpAnswer good;
+  good.status = 302;
+  CHECK_NOTHROW(good.throw_if_refused("look"));
+}
+
+TEST_CASE("without the service there is no client") {
+  Ground ground;
+  ground.host.absent = {SF_SERVICE_HTTP};
+  detail::services().fill(&ground.host);
+  CHECK(code_of([&] { HttpClient none(ground.lane, HttpOptions()); }) == Code::unsupported);
+}

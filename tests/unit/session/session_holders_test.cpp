@@ -1,0 +1,111 @@
+// Who has a session open, and what a host removes that removes only what nobody else uses.
+#include <catch2/catch.hpp>
+
+#include "unit/session/site.hpp"
+
+using namespace sandforge;
+using namespace sandforge::test;
+
+namespace {
+
+const SessionId kId("s1");
+
+}  // namespace
+
+TEST_CASE("Of two hosts that open a new id at once, one made the session") {
+  Site site;
+  const auto first = site.host();
+  const auto second = site.host();
+  const auto one = first.manager->open(spec("s1"), OpenMode::either);
+  const auto other = second.manager->open(spec("s1"), OpenMode::either);
+  CHECK(one->made_here());
+  CHECK_FALSE(other->made_here());
+  CHECK(site.record("s1").holders.size() == 2);
+}
+
+TEST_CASE("Nobody removes an unused session that another host has open") {
+  Site site;
+  const auto first = site.host();
+  const auto second = site.host();
+  first.manager->open(spec("s1"), OpenMode::either)->sandbox()->start();
+  const auto other = second.manager->open(spec("s1"), OpenMode::either);
+  other->sandbox()->start();
+  CHECK_FALSE(first.manager->remove_unused(kId));
+  CHECK_FALSE(second.manager->remove_unused(kId));
+  CHECK(site.world->counts().destroys == 0);
+  CHECK_FALSE(site.record("s1").claim);
+  CHECK(other->sandbox()->execute_command("echo still here").out == "still here\n");
+  // To remove it is still a choice.
+  first.manager->destroy(kId);
+  CHECK_FALSE(site.known("s1"));
+}
+
+TEST_CASE("A session that only this host has open is removed") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::either)->sandbox()->start();
+  CHECK(host.manager->remove_unused(kId));
+  CHECK(site.world->machine_count() == 0);
+  CHECK_FALSE(site.known("s1"));
+  CHECK(host.manager->remove_unused(kId));  // absent
+}
+
+TEST_CASE("A host that was killed holds nothing") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::either);
+  const std::string dead = owner_of_a_dead_process();
+  REQUIRE_FALSE(dead.empty());
+  CHECK(host.store->hold(kId, dead).value().holders.size() == 2);
+  // The next one that opens it clears up.
+  site.host().manager->attach(kId);
+  CHECK(site.record("s1").holders.size() == 2);
+  CHECK(host.store->hold(kId, dead).ok());
+  const auto alone = site.host();
+  alone.manager->open(spec("s2"), OpenMode::either);
+  CHECK(alone.store->hold(SessionId("s2"), dead).ok());
+  CHECK(alone.manager->remove_unused(SessionId("s2")));
+}
+
+TEST_CASE("What is kept for good is not removed") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::either);
+  auto kept = spec("s1");
+  kept.keep = true;
+  site.host().manager->open(kept, OpenMode::either);
+  CHECK_FALSE(host.manager->remove_unused(kId));
+  CHECK(site.known("s1"));
+  // Also when the host that wants to keep it has it open already.
+  host.manager->open(spec("s2"), OpenMode::either);
+  kept.id = SessionId("s2");
+  host.manager->open(kept, OpenMode::either);
+  CHECK_FALSE(host.manager->remove_unused(SessionId("s2")));
+}
+
+TEST_CASE("A session that is opened while its machine is being removed gets another machine") {
+  Site site;
+  const auto first = site.host();
+  const auto second = site.host();
+  first.manager->open(spec("s1"), OpenMode::either)->sandbox()->start();
+  site.world->next_destroy(std::nullopt, true);
+  auto removal =
+      later<bool>([&](auto done) { first.manager->async_remove_unused(kId, std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  const auto session = second.manager->open(spec("s1"), OpenMode::either);
+  site.world->release();
+  CHECK_FALSE(get(removal).value());
+  CHECK(session->sandbox()->start().outcome == StartOutcome::created);
+  CHECK(session->sandbox()->execute_command("echo fresh").out == "fresh\n");
+  CHECK(site.world->machine_count() == 1);
+  CHECK(site.world->counts().destroys == 1);
+}
+
+TEST_CASE("A host learns when it opens a provider only to remove a session") {
+  Site site;
+  site.host().manager->open(spec("s1"), OpenMode::create)->sandbox()->start();
+  CHECK(site.last_purpose == OpenPurpose::use);
+  site.host().manager->destroy(kId);
+  CHECK(site.last_purpose == OpenPurpose::removal);
+  CHECK(site.world->machine_count() == 0);
+}
