@@ -11,6 +11,7 @@ const Procedures& procedures() {
     add_configuration(out);
     add_ends(out);
     add_environment(out);
+    add_faults(out);
     add_identity(out);
     add_lifecycle(out);
     add_many(out);

@@ -119,11 +119,6 @@ void keeps_rules(Host& host) {
   CHECK(info->faults == 0);
 }
 
-// The cases need the means to break connections: `wrap: fault` and the proxy.
-void needs_faults(Host&) {
-  unverified("there is nothing here that breaks connections");
-}
-
 void not_in_core_yet(Host&) {
   unverified("the provider declares it, and the suite has no way yet to call it");
 }
@@ -143,10 +138,6 @@ void add_capabilities(Procedures& to) {
   to["capabilities.described"] = described;
   to["capabilities.keeps_rules"] = keeps_rules;
   to["capabilities.not_in_core_yet"] = not_in_core_yet;
-  for (const char* name :
-       {"faults.cut_while_running", "faults.answer_lost", "faults.cut_before_delivery",
-        "faults.half_open", "faults.refused_lookup", "faults.killed_between"})
-    to[name] = needs_faults;
 }
 
 }  // namespace sandforge::conformance
