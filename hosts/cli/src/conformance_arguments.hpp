@@ -38,7 +38,7 @@ inline void add_conformance_options(CLI::App& sub, ConformanceArguments& to) {
   sub.add_option("--seed", to.seed, "Of the random parts, to repeat a run")->type_name("NUMBER");
   sub.add_option("--jobs", to.jobs, "Cases at once; else one for each processor")
       ->type_name("NUMBER")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, 256).description(""));
   sub.add_option_function<std::string>(
          "--bound",
          [&to](const std::string& text) {
