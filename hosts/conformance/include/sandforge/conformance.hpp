@@ -94,9 +94,9 @@ struct Report {
 // a glob that fits nothing.
 std::vector<CaseInfo> list(const Request& request);
 
-// Runs them, each in a process of its own: this program, or `program`, started with `--case ID`. Throws
-// Exception when nothing can be run: the plugin is no plugin, the request has mistakes. What a case
-// leaves behind is ended and removed. Blocks.
+// Runs them, each in a process of its own: this program, or `program`, started with `--case ID`.
+// Throws Exception when nothing can be run: the plugin is no plugin, the request has mistakes. What
+// a case leaves behind is ended and removed. Blocks.
 Report run(const Request& request);
 
 // To be called first in main(): in the process of a case this runs it and answers the exit code to
