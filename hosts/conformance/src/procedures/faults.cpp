@@ -53,7 +53,9 @@ void check_lost(const CommandResult& result) {
 void cut_while_running(Host& host) {
   FaultRule cut = rule(FaultPoint::output, FaultKind::cut, 1);
   cut.after = 3;
-  const auto [script, sandbox] = behind(host, {cut});
+  const auto faulty = behind(host, {cut});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   const auto result = sandbox->execute_command("echo up; sleep 60");
   check_lost(result);
   CHECK(result.out == "up\n");
@@ -72,7 +74,9 @@ void answer_lost(Host& host) {
     CAPTURE(code);
     FaultRule lost = rule(FaultPoint::spawn, FaultKind::lose, 1);
     lost.error = code;
-    const auto [script, sandbox] = behind(host, {lost}, code == Status::unavailable ? "u" : "s");
+    const auto faulty = behind(host, {lost}, code == Status::unavailable ? "u" : "s");
+    const auto& script = faulty.script;
+    const auto& sandbox = faulty.sandbox;
     const auto result = count(*sandbox);
     CHECK(result.outcome ==
           (code == Status::transport_lost ? Outcome::transport_lost : Outcome::unknown));
@@ -84,14 +88,18 @@ void answer_lost(Host& host) {
 }
 
 void arrives_twice(Host& host) {
-  const auto [script, sandbox] = behind(host, {rule(FaultPoint::spawn, FaultKind::duplicate, 1)});
+  const auto faulty = behind(host, {rule(FaultPoint::spawn, FaultKind::duplicate, 1)});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   CHECK(count(*sandbox).exit_code == 0);
   CHECK(script->struck(0) == 1);
   check_ran_once(*sandbox);
 }
 
 void cut_before_delivery(Host& host) {
-  const auto [script, sandbox] = behind(host, {rule(FaultPoint::spawn, FaultKind::refuse, 1)});
+  const auto faulty = behind(host, {rule(FaultPoint::spawn, FaultKind::refuse, 1)});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   CHECK(count(*sandbox).exit_code == 0);
   CHECK(script->struck(0) == 1);
   check_ran_once(*sandbox);
@@ -108,7 +116,9 @@ void half_open(Host& host) {
   FaultRule half = rule(FaultPoint::output, FaultKind::half_open, 1);
   half.after = 3;
   half.time = 20ms;  // the bound of the provider's keepalive
-  const auto [script, sandbox] = behind(host, {half});
+  const auto faulty = behind(host, {half});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   const auto result = sandbox->execute_command("echo up; sleep 60");
   check_lost(result);
   CHECK(result.out == "up\n");
@@ -117,7 +127,9 @@ void half_open(Host& host) {
 
 // Nothing that ends a command waits for a peer that is silent.
 void silent_peer(Host& host) {
-  const auto [script, sandbox] = behind(host, {rule(FaultPoint::output, FaultKind::half_open)});
+  const auto faulty = behind(host, {rule(FaultPoint::output, FaultKind::half_open)});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   CHECK(sandbox->execute_command("sleep 60", {}, limited(100ms, 0ms)).outcome ==
         Outcome::timed_out);
 
@@ -137,6 +149,7 @@ void silent_peer(Host& host) {
   const auto destroyed = sandbox->spawn(shell("sleep 60"), options);
   sandbox->destroy();
   CHECK(destroyed->wait().outcome == Outcome::destroyed);
+  CHECK(script->struck(0) == 4);
 }
 
 void refused_lookup(Host& host) {
@@ -149,8 +162,9 @@ void refused_lookup(Host& host) {
     start.error = info.error = code;
     if (kind == FaultKind::drop) start.time = info.time = 10ms;
     if (code == Status::rate_limited) start.retry_after = 250ms;
-    const auto [script, sandbox] =
-        behind(host, {start, info}, "s" + std::to_string(static_cast<int>(code)));
+    const auto faulty = behind(host, {start, info}, "s" + std::to_string(static_cast<int>(code)));
+    const auto& script = faulty.script;
+    const auto& sandbox = faulty.sandbox;
     CHECK(error_of([&] { sandbox->info(); }).code == code);
     const Error error = error_of([&] { sandbox->execute_command("true"); });
     CHECK(error.code == code);
@@ -174,7 +188,9 @@ void known_machine_is_kept(Host& host) {
 }
 
 void killed_between(Host& host) {
-  const auto [script, sandbox] = behind(host, {rule(FaultPoint::start, FaultKind::lose, 1)});
+  const auto faulty = behind(host, {rule(FaultPoint::start, FaultKind::lose, 1)});
+  const auto& script = faulty.script;
+  const auto& sandbox = faulty.sandbox;
   CHECK(error_of([&] { sandbox->start(); }).may_have_started);
   CHECK(sandbox->start().outcome == StartOutcome::connected);
   CHECK(script->struck(0) == 1);
