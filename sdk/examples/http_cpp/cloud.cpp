@@ -39,11 +39,12 @@ class CloudSandbox : public CoSandbox {
   Task<Started> start(Starting& starting) override {
     json::Object body;
     body.set("session", context_.session_id().value_or(""));
+    if (!starting.env().empty()) body.set("env", object_of(starting.env()));
     const Document box = co_await cloud().call("POST", "/v1/boxes", body, "make the box");
     id_ = box.string("id").value();
     starting.identify(*id_);
     const bool found = box.boolean("found").value_or(false);
-    co_return Started(found ? Outcome::connected : Outcome::created, id_, "/home/box");
+    co_return Started(found ? Outcome::connected : Outcome::created, id_, "/box");
   }
   Task<void> stop(StopToken) override { co_return; }
   // Found by the id that the host has kept. Gone already is as good as removed.
@@ -71,6 +72,7 @@ class CloudSandbox : public CoSandbox {
     } else {
       body.set("command", std::move(words));
     }
+    if (command.cwd) body.set("cwd", *command.cwd);
     const Document run =
         co_await cloud().call("POST", "/v1/boxes/" + *id_ + "/runs", body, "run the command");
     const std::string run_id = run.string("id").value();
@@ -87,6 +89,12 @@ class CloudSandbox : public CoSandbox {
   }
 
  private:
+  static json::Object object_of(const std::vector<EnvEntry>& env) {
+    json::Object object;
+    for (const EnvEntry& entry : env)
+      object.set(entry.name, entry.value.value_or(""));
+    return object;
+  }
   // The client is bound to the lane, which a sandbox has from its first call on.
   const Cloud& cloud() {
     if (!cloud_) cloud_.emplace(lane(), url_, key_);

@@ -9,33 +9,30 @@ using namespace sandforge::plugin;
 class FolderSandbox : public Sandbox {
  public:
   FolderSandbox(const std::string& root, const Context& context)
-      : id_(sandforge::sha256_hex(context.session_id().value_or(""))),
-        folder_(std::filesystem::path(root) / id_) {}
+      : folder_(root + "/" + sandforge::sha256_hex(context.session_id().value_or(""))) {}
   Started start(Starting& starting) override {
     const bool fresh = std::filesystem::create_directories(folder_);
     env_ = starting.env();
-    return Started(fresh ? Outcome::created : Outcome::connected, id_, folder_.string());
+    return Started(fresh ? Outcome::created : Outcome::connected, folder_, folder_);
   }
   void stop(StopToken) override {}
   void destroy(StopToken) override { std::filesystem::remove_all(folder_); }
   void spawn(Spawn& spawn) override {
     Command& command = spawn.command();
-    command.cwd = (folder_ / command.cwd.value_or("")).string();
+    command.cwd = (std::filesystem::path(folder_) / command.cwd.value_or("")).string();
     command.env.insert(command.env.begin(), env_.begin(), env_.end());
     spawn.delegate();
   }
 
  private:
-  std::string id_;
-  std::filesystem::path folder_;
+  const std::string folder_;  // its path is the id of the sandbox, too
   std::vector<EnvEntry> env_;
 };
 
 class FolderFactory : public FactorySandbox {
  public:
   static constexpr const char* provider = "minimal-cpp";
-  explicit FolderFactory(const Opening& opening)
-      : root_(opening.options.string("root").value_or("/tmp/sandforge-minimal")) {}
+  explicit FolderFactory(const Opening& o) : root_(o.options.string("root").value_or("/tmp/box")) {}
   // All that delegate() passes on.
   std::vector<std::string> features() const override {
     return {"spawn.stdin", "spawn.signal",    "spawn.kill",      "spawn.user",

@@ -140,7 +140,7 @@ TEST_CASE("registry: load_all looks into the providers, too") {
       {LoadStage::loaded, ""},
       {LoadStage::provider_unusable, "fixture-other-name"},
       {LoadStage::schema_invalid, "default"},
-      {LoadStage::schema_invalid, "propertees"},
+      {LoadStage::schema_invalid, "additionalProperties"},
       {LoadStage::loaded, ""}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const LoadAttempt& attempt = report.attempts[i];

@@ -47,12 +47,13 @@ TEST_CASE("a box is made, runs a command that takes its time, and is removed") {
   cloud.start();
   auto& http = cloud.host.http;
   http.expect("POST", "/v1/boxes/b1/runs")
-      .with_body(R"({"command":["make","test"]})")
+      .with_body(R"({"command":["make","test"],"cwd":"/src"})")
       .answer(201, R"({"id":"r1"})");
   http.expect("GET", "/v1/runs/r1").answer(200, R"({"done":false})");
   http.expect("GET", "/v1/runs/r1").answer(200, R"({"done":true,"exitCode":3,"output":"ok\n"})");
   CommandLine line;
   line.argv = {"make", "test"};
+  line.cwd = "/src";
   const auto running = cloud.box->spawn(line);
   CHECK_FALSE(cloud.box->driver().wait([&] { return running->done > 0; }));
   CHECK(running->id == "r1");
@@ -69,8 +70,10 @@ TEST_CASE("a box is made, runs a command that takes its time, and is removed") {
 
 TEST_CASE("a session that has a box gets it again, and a box that is gone is removed") {
   Cloud cloud;
-  cloud.host.http.expect("POST", "/v1/boxes").answer(200, R"({"id":"b1","found":true})");
-  CHECK(cloud.box->start().outcome == SF_OUTCOME_CONNECTED);
+  cloud.host.http.expect("POST", "/v1/boxes")
+      .with_body(R"({"session":"session-1","env":{"A":"1"}})")
+      .answer(200, R"({"id":"b1","found":true})");
+  CHECK(cloud.box->start({{"A", "1"}}).outcome == SF_OUTCOME_CONNECTED);
   cloud.host.http.expect("DELETE", "/v1/boxes/b1").answer(404);
   cloud.box->destroy();
   cloud.close();

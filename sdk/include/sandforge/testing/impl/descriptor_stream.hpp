@@ -47,8 +47,9 @@ class DescriptorStream {
 
     Core(Lane& on, const sf_stream_events& told, std::vector<Reader> from, int to, std::uint64_t w)
         : lane(on), events(told), readers(std::move(from)), writer(to), credit(w) {
+      if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+        throw Failed(std::string("no pipe: ") + std::strerror(errno));
       lane.retain();
-      if (::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
     }
     ~Core() {
       ::close(wake[0]);
