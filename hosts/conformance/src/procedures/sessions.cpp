@@ -131,8 +131,8 @@ void two_hosts_at_once(Host& host) {
   second->async_start(mine->id(), [two](Result<StartedInfo> r) { two->set_value(std::move(r)); });
   const auto a = one->get_future().get();
   const auto b = two->get_future().get();
-  for (const auto* one : {&a, &b})
-    if (!one->ok()) findings().add("a start failed: " + one->error().message);
+  for (const auto* start : {&a, &b})
+    if (!start->ok()) findings().add("a start failed: " + start->error().message);
   REQUIRE((a.ok() && b.ok()));
   CHECK((a->outcome == StartOutcome::created) != (b->outcome == StartOutcome::created));
   const auto records = first->list();
