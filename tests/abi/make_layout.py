@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Reads the C headers of sdk/include/sandforge and writes tests/abi/layout.inc: one line for each
+"""Reads the C headers of sdk/include/sandforge and writes layout.inc of sdk/wire/runner: one line for each
 member of each struct, with its offset and size as the compiler lays them out on this machine
 (LP64).
 
   make_layout.py           writes the table
   make_layout.py --check   fails when a struct or a member is missing in the table, when they stand
                            in another order, or when a comment contradicts the struct's kind
+  make_layout.py --rust    prints the table as constants of Rust, for plugins that declare the structs
+                           themselves and check what the compiler made of them
 
 Run it without an argument only for an addition, and read the difference: a changed offset of a
 member that was there before breaks every plugin that exists.
@@ -18,7 +20,9 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.normpath(os.path.join(HERE, "../../sdk/include"))
-TABLE = os.path.join(HERE, "layout.inc")
+TABLE = os.path.normpath(
+    os.path.join(HERE, "../../sdk/wire/runner/include/sandforge/wire/runner/layout.inc")
+)
 
 
 def headers():
@@ -86,8 +90,27 @@ def check(found):
     print(f"{len(found)} structs, {len(want) - len(found)} members")
 
 
+def rust():
+    """sf_tty::SIZE and sf_tty::term: (offset, size), from the table alone."""
+    with open(TABLE, encoding="utf-8") as file:
+        table = file.read()
+    print("// Written by tests/abi/make_layout.py: offset and size of every member (LP64).")
+    print("#![allow(non_upper_case_globals, non_camel_case_types)]")
+    for name, size in re.findall(r"^SF_STRUCT\((\w+), \w+, (\d+)\)", table, flags=re.M):
+        print(f"pub mod {name} {{\n    pub const SIZE: usize = {size};")
+        pattern = rf"^SF_MEMBER\({name}, (\w+), (\d+), (\d+)\)"
+        for member, offset, bytes_ in re.findall(pattern, table, flags=re.M):
+            # Words of the language are members, too.
+            member = f"r#{member}" if member in ("move", "type", "fn", "ref") else member
+            print(f"    pub const {member}: (usize, usize) = ({offset}, {bytes_});")
+        print("}")
+
+
 def main():
     found = list(structs())
+    if sys.argv[1:] == ["--rust"]:
+        rust()
+        return
     if sys.argv[1:] == ["--check"]:
         check(found)
         return

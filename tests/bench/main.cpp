@@ -14,7 +14,8 @@ namespace sandforge::bench {
 const std::vector<Group>& groups() {
   static const std::vector<Group> all = {{"local", local_rows},       {"guest", guest_rows},
                                          {"boundary", boundary_rows}, {"load", load_rows},
-                                         {"schema", schema_rows},     {"cold", cold_rows}};
+                                         {"schema", schema_rows},     {"cold", cold_rows},
+                                         {"runner", runner_rows}};
   return all;
 }
 

@@ -22,6 +22,7 @@ std::vector<Row> boundary_rows(const Scale& scale);
 std::vector<Row> load_rows(const Scale& scale);
 std::vector<Row> schema_rows(const Scale& scale);
 std::vector<Row> cold_rows(const Scale& scale);
+std::vector<Row> runner_rows(const Scale& scale);
 
 struct Group {
   const char* name;

@@ -55,10 +55,28 @@ function(sandforge_test name)
     add_dependencies(tests-${label} ${name})
   endforeach()
 
+  _sandforge_discover(${name} ${name})
+endfunction()
+
+# The cases of a program once more, in another environment: sandforge_test_variant(NAME PROGRAM
+# ENVIRONMENT A=b … [LABELS …] [TIMEOUT 300] [LOCK name] [RUN_SERIAL]).
+function(sandforge_test_variant name program)
+  cmake_parse_arguments(T "RUN_SERIAL" "TIMEOUT;LOCK" "LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  if(SANDFORGE_SANITIZE)
+    math(EXPR T_TIMEOUT "3 * ${T_TIMEOUT}")
+  endif()
+  _sandforge_discover(${name} ${program})
+endfunction()
+
+# Reads the T_ variables of its caller.
+function(_sandforge_discover name program)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake)
-  add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${list} VERBATIM
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list} VERBATIM
     COMMAND ${CMAKE_COMMAND}
-      -D "PROGRAM=$<TARGET_FILE:${name}>" -D "NAME=${name}" -D "LIST=${list}"
+      -D "PROGRAM=$<TARGET_FILE:${program}>" -D "NAME=${name}" -D "LIST=${list}"
       -D "EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" -D "DIRECTORY=${CMAKE_CURRENT_BINARY_DIR}"
       -D "LABELS=${T_LABELS}" -D "TIMEOUT=${T_TIMEOUT}" -D "ENVIRONMENT=${T_ENVIRONMENT}"
       -D "LOCK=${T_LOCK}" -D "SERIAL=${T_RUN_SERIAL}"

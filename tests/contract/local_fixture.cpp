@@ -25,6 +25,18 @@ TempFolder::~TempFolder() {
 
 // ---- The host
 
+bool in_process() {
+  const char* isolation = std::getenv("SANDFORGE_TEST_ISOLATION");
+  return isolation != nullptr && std::string_view(isolation) == "process";
+}
+
+namespace {
+
+// What tests set in host_env() before they open a provider.
+const std::set<std::string> kLaterVariables = {"SSL_CERT_FILE"};
+
+}  // namespace
+
 LocalFixture::LocalFixture()
     : sockets_before_(open_sockets()),
       host_env_(std::make_shared<std::map<std::string, std::string>>()) {
@@ -44,6 +56,14 @@ LocalFixture::LocalFixture()
   };
   ProviderRegistry::Options options;
   options.services = std::move(services);
+  if (in_process()) {
+    options.runner.program = SANDFORGE_RUNNER;
+    options.runner.others.isolation = Isolation::process;
+    options.runner.others.process = true;
+    for (const auto& [name, value] : host_env())
+      options.runner.others.env.insert(name);
+    options.runner.others.env.insert(kLaterVariables.begin(), kLaterVariables.end());
+  }
   registry_ = std::make_unique<ProviderRegistry>(*runtime_, std::move(options));
   PluginSearchPath search;
   search.add(SANDFORGE_LOCAL_PLUGIN, "test");
@@ -59,6 +79,7 @@ LocalFixture::~LocalFixture() {
   }
   made_.clear();
   provider_.reset();
+  if (in_process()) registry_.reset();  // and with it the socket of the plugin's process
   check_nothing_left();
   registry_.reset();
   runtime_.reset();

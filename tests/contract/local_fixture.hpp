@@ -51,6 +51,9 @@ class TempFolder {
   fs::path path_;
 };
 
+// Whether the plugin of the fixture runs in a process of its own: SANDFORGE_TEST_ISOLATION.
+bool in_process();
+
 class LocalFixture {
  public:
   LocalFixture();

@@ -149,6 +149,28 @@ def test_a_pin_holds_wherever_the_plugin_is_found(t):
     assert "the pin 'b.so' fits no plugin file that was found" in check.error_text, check
 
 
+def test_a_plugin_in_quarantine_is_shown_and_let_out(t):
+    with open(fixture("good_a"), "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    t.write(f"state/quarantine/{digest}.json",
+            '{"plugin": "good-a", "path": "/p/good_a.so", "reason": "it fell over", "at": 1}')
+    words = ["--plugin-path", fixture("good_a")]
+    shown = t.sf(*words, "plugins", "doctor", code=1)
+    assert "\n  stage: quarantined\n  why: is in quarantine: it fell over\n" in shown.text, shown
+    assert "\nin quarantine: good-a (/p/good_a.so): it fell over\n" in shown.text, shown
+    refused = t.sf(*words, "describe", "fixture-good-a", code=125)
+    assert "plugin good-a: is in quarantine: it fell over" in refused.error_text, refused
+    # In line there is no process to lose.
+    t.write("c.yaml", "plugins: {policies: {good-a: {isolation: inline}}}")
+    inline = t.sf(*words, "--config", "c.yaml", "plugins", "doctor", "--json")
+    assert {e["isolation"] for e in inline.json["candidates"]} == {"inline"}, inline
+    cleared = t.sf(*words, "plugins", "doctor", "--clear-quarantine")
+    assert "\n1 plugin let out of quarantine\n" in cleared.text, cleared
+    assert "\n  runs: in a process of its own\n" in cleared.text, cleared
+    assert os.listdir(t.path("state/quarantine")) == [], cleared
+    assert t.sf(*words, "plugins", "doctor", "--json").json["quarantined"] == []
+
+
 def test_settings_and_where_they_come_from(t):
     words = ["--plugin-path", fixture("good_a")]
     effective = ["settings", "effective", "fixture-good-a"]
@@ -234,13 +256,17 @@ def test_a_session_finds_the_plugin_of_its_configuration_again(t):
     os.makedirs(t.path("bare/bin"))
     with open(t.program, "rb") as file:
         bare = t.write("bare/bin/sandforge", file.read(), 0o755)
-    t.write("c.yaml", f"plugins: {{paths: [plugins]}}\n"
+    policy = "policies: {sandforge-local: {isolation: inline}}"
+    t.write("c.yaml", f"plugins: {{paths: [plugins], {policy}}}\n"
             f"sandbox: {{provider: local, options: {{root: {t.root}}}}}\n")
 
     def run(*words):
         return subprocess.run([bare, *words], env=t.env, cwd=t.dir, capture_output=True,
                               stdin=subprocess.DEVNULL, timeout=120)
     assert b"no provider local" in run("start", "--provider", "local").stderr
+    t.write("isolated.yaml", "plugins: {paths: [plugins]}\nsandbox: {provider: local}\n")
+    refused = run("--config", "isolated.yaml", "start")
+    assert refused.returncode == 125 and b"install sandforge-runner beside" in refused.stderr, refused
     started = run("--config", "c.yaml", "start", "--session", "s")
     assert started.stdout == b"s\n", started
     ran = run("exec", "s", "--", "echo", "hi")

@@ -74,9 +74,13 @@ grep -q STATIC_RUNTIME "$work/coroutine/CMakeLists.txt" || fail "the README has 
 for style in minimal coroutine; do
   build_project "$work/$style"
 done
-printf 'sandbox: {provider: minimal-cpp, options: {root: %s}}\n' "$work/root" >"$work/host.yaml"
-said=$("$prefix/bin/sandforge" --plugin-path "$work/minimal/build/my_provider.so" \
-  --config "$work/host.yaml" run -- echo "from outside")
+cat >"$work/minimal/my.yaml" <<END
+plugins:
+  paths: [build/my_provider.so]
+  policies: {example-minimal-cpp: {allow: {process: true}}}
+sandbox: {provider: minimal-cpp, options: {root: $work/root}}
+END
+said=$("$prefix/bin/sandforge" --config "$work/minimal/my.yaml" run -- echo "from outside")
 [[ $said == "from outside" ]] || fail "the plugin of the README said: $said"
 said=$("$prefix/bin/sandforge" --plugin-path "$work/coroutine/build/my_provider.so" \
   run --provider coroutine-cpp -- tick 2 1)

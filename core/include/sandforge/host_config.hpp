@@ -3,6 +3,11 @@
 //   plugins:
 //     paths: [/opt/sandforge/plugins, ./build/example.so]
 //     pins: {example.so: 9f86d081…}
+//     policies:                 # by plugin name
+//       example:
+//         isolation: process    # or inline
+//         allow: {process: true, env: [EXAMPLE_TOKEN], secrets: [example]}
+//         runner: {user: nobody, memoryMb: 512, openFiles: 256}
 //   sandbox:
 //     provider: docker
 //     options: {network: ISOLATED, env: {GH_TOKEN: "${GH_TOKEN}"}}
@@ -33,17 +38,18 @@
 #include <vector>
 
 #include "sandforge/log.hpp"
+#include "sandforge/runner.hpp"
 #include "sandforge/schema.hpp"
 #include "sandforge/yaml.hpp"
 
 namespace sandforge {
 
-// Plugins run inside the program that loads them, with all its rights.
 struct PluginsConfig {
   std::vector<std::filesystem::path> paths;  // folders and files, absolute
   // To SHA-256, lower case: of a file name, or of a path (what holds a '/'), which is absolute
   // here.
   std::map<std::string, std::string> pins;
+  std::map<std::string, PluginPolicy> policies;  // by plugin name
 };
 
 // A provider with its options and settings, references unresolved.

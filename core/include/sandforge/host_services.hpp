@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sandforge/clock.hpp"
 #include "sandforge/context.hpp"
@@ -54,6 +55,9 @@ struct HostServices {
   // sandforge-guest, through which the `process` service runs commands; one of each plugin that
   // uses it runs, from the first command until the Runtime ends. Empty: no such service.
   std::filesystem::path guest_program;
+  // A table of sandforge/ext/host_*.h to offer in place of ours, by the service's id; null for
+  // those that stay. Only of services that the manifest names. Absent: all stay.
+  std::function<const void*(std::string_view id)> instead;
 
   static std::optional<std::string> environment_variable(const std::string& name);
 };

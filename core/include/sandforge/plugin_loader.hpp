@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -18,12 +19,17 @@
 #include "sandforge/error.hpp"
 #include "sandforge/host_services.hpp"
 #include "sandforge/manifest.hpp"
+#include "sandforge/runner.hpp"
 
 namespace sandforge {
 
 namespace plugin {
 class Plugin;
 }
+namespace runner {
+class Quarantine;
+class RemotePlugin;
+}  // namespace runner
 
 // How far a candidate came. Everything after `loaded` is the reason why it is not usable; the error
 // of each has the reason "plugin.NAME".
@@ -53,8 +59,10 @@ enum class LoadStage : std::uint8_t {
   init_failed,
   provider_unusable,  // only by load_all: it does not open or describe a provider that it declares
   too_many,
+  no_runner,
+  quarantined,
 };
-inline constexpr std::size_t kLoadStages = 25;
+inline constexpr std::size_t kLoadStages = 27;
 std::string_view to_string(LoadStage stage) noexcept;  // "not_found", …
 
 struct LoadAttempt {
@@ -68,6 +76,7 @@ struct LoadAttempt {
   std::string plugin;                  // name and version, once the manifest was read
   std::string version;                 //
   std::vector<std::string> providers;  // that it declares
+  bool in_process = false;             // its code runs in a process of its own, or would
 
   bool usable() const noexcept { return stage <= LoadStage::loaded; }
   Error to_error() const;  // only when !usable()
@@ -131,6 +140,7 @@ class PluginLoader {
     Options() {}
     std::shared_ptr<const HostServices> services;  // what plugins get; null: nothing
     SchemaCheckFn check_options_schema;            // of each provider, at load; may be empty
+    RunnerOptions runner;                          // which plugins run in processes of their own
   };
 
   explicit PluginLoader(Options options);
@@ -149,14 +159,30 @@ class PluginLoader {
     LoadAttempt attempt;
     plugin::Plugin* plugin = nullptr;  // null unless attempt.usable()
   };
-  // Checks the file again, loads and initialises it; at once when this process has loaded it
-  // before. Blocks. Not on a lane. [any]
+  // Checks the file again, loads and initialises it, in line or in a process of its own; at once
+  // when that has happened before. Blocks. Not on a lane. [any]
   Loaded load(const PluginFile& file);
 
+  // Policies of more plugins; those that are known already stay.
+  void add_policies(const std::map<std::string, PluginPolicy>& policies);
+  // Whether that plugin runs in a process of its own.
+  bool isolates(const PluginFile& file) const;
+  // Plugins that are not run because their process was lost too often, in words; one line each.
+  std::vector<std::string> quarantined() const;
+  // Lets them run again, and says how many there were. Not those that this loader has refused.
+  std::size_t clear_quarantine();
+
  private:
+  Loaded load_remote(const PluginFile& file);
+  PluginPolicy policy_of(const std::string& plugin) const;
+
   const Options options_;
   std::set<plugin::Plugin*> attached_;
   std::mutex mutex_;
+  mutable std::mutex policies_mutex_;
+  std::map<std::string, PluginPolicy> policies_;
+  const std::shared_ptr<runner::Quarantine> quarantine_;
+  std::vector<runner::RemotePlugin*> remotes_;  // never destroyed, like their plugins
 };
 
 // Lower-case hex SHA-256 of a file, for pins. not_found; forbidden, unavailable: it cannot

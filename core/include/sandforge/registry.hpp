@@ -51,7 +51,8 @@ struct ProviderInfo {
   std::filesystem::path path;
   std::string origin;
   std::vector<std::string> env;  // variables of the host that its plugin may read
-  bool loaded = false;           // its code runs in this process
+  bool loaded = false;           // its code runs
+  bool in_process = false;       // in a process of its own, or would
   std::uint64_t faults = 0;      // rules of the boundary that its plugin has broken so far
 };
 
@@ -67,6 +68,7 @@ class ProviderRegistry {
     // Shared with every plugin. Null: a log that goes nowhere, the system's clock and environment.
     // Its runtime is always the registry's.
     std::shared_ptr<const HostServices> services;
+    RunnerOptions runner;  // which plugins run in processes of their own; by default none
     SchemaCheckFn check_options = check_options_schema;    // of manifests, before code runs
     SchemaCheckFn check_settings = check_settings_schema;  // of what describe answers
   };
@@ -86,6 +88,12 @@ class ProviderRegistry {
   // Loads every plugin that was found and opens and describes its providers, for diagnosis. One
   // that does not open without options is noted and not refused. Blocks.
   LoadReport load_all();
+  // See PluginLoader.
+  void add_policies(const std::map<std::string, PluginPolicy>& policies) {
+    loader_.add_policies(policies);
+  }
+  std::vector<std::string> quarantined() const { return loader_.quarantined(); }
+  std::size_t clear_quarantine() { return loader_.clear_quarantine(); }
   // Of all scans so far, with what loading found out since.
   LoadReport report() const;
 

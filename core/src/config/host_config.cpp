@@ -50,6 +50,34 @@ std::string lower(std::string text) {
   return text;
 }
 
+bool bool_of(const json::Value* value) {
+  return value != nullptr && value->is_bool() && value->as_bool();
+}
+
+void read_number(const json::Value* value, std::uint64_t& out) {
+  if (value != nullptr) out = static_cast<std::uint64_t>(value->as_integer());
+}
+
+PluginPolicy read_policy(const json::Value& value) {
+  PluginPolicy out;
+  const std::string isolation = text_of(member(value, "isolation"));
+  if (isolation == "process") out.isolation = Isolation::process;
+  if (isolation == "inline") out.isolation = Isolation::in_line;
+  if (const json::Value* allow = member(value, "allow")) {
+    out.process = bool_of(member(*allow, "process"));
+    const auto env = texts_of(member(*allow, "env"));
+    const auto secrets = texts_of(member(*allow, "secrets"));
+    out.env.insert(env.begin(), env.end());
+    out.secrets.insert(secrets.begin(), secrets.end());
+  }
+  if (const json::Value* runner = member(value, "runner")) {
+    out.user = text_of(member(*runner, "user"));
+    read_number(member(*runner, "memoryMb"), out.memory_mb);
+    read_number(member(*runner, "openFiles"), out.open_files);
+  }
+  return out;
+}
+
 PluginsConfig read_plugins(const json::Value& value, const std::filesystem::path& directory) {
   PluginsConfig plugins;
   for (const std::string& path : texts_of(member(value, "paths"))) {
@@ -61,6 +89,10 @@ PluginsConfig read_plugins(const json::Value& value, const std::filesystem::path
       plugins.pins[path ? absolute_path(directory, name).string() : name] =
           lower(digest.as_string());
     }
+  }
+  if (const json::Value* policies = member(value, "policies")) {
+    for (const auto& [name, policy] : policies->as_object())
+      plugins.policies[name] = read_policy(policy);
   }
   return plugins;
 }

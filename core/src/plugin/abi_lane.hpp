@@ -17,6 +17,7 @@ class HostLane : public sf_lane {
  public:
   HostLane(Plugin& plugin, Lane lane) noexcept;
   static const Lane& lane_of(sf_lane* lane) noexcept { return static_cast<HostLane*>(lane)->lane_; }
+  static Plugin& plugin_of(sf_lane* lane) noexcept { return static_cast<HostLane*>(lane)->plugin_; }
 
  private:
   friend class LaneRef;

@@ -4,30 +4,11 @@
 
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_call.hpp"
+#include "plugin/members.hpp"
 #include "plugin/process_events.hpp"
 
 namespace sandforge::plugin {
 namespace {
-
-const char* missing_member(const sf_process* process) {
-  if (process == nullptr) return "the process itself";
-  if (process->vtbl == nullptr) return "vtbl";
-  if (!SF_HAS_FN(process->vtbl, stream)) return "stream";
-  if (!SF_HAS_FN(process->vtbl, signal)) return "signal";
-  if (!SF_HAS_FN(process->vtbl, release)) return "release";
-  return nullptr;
-}
-
-const char* missing_member(const sf_stream* stream) {
-  if (stream == nullptr) return "its stream";
-  if (stream->vtbl == nullptr) return "vtbl of its stream";
-  if (!SF_HAS_FN(stream->vtbl, grant)) return "grant";
-  if (!SF_HAS_FN(stream->vtbl, write)) return "write";
-  if (!SF_HAS_FN(stream->vtbl, shutdown_write)) return "shutdown_write";
-  if (!SF_HAS_FN(stream->vtbl, cancel)) return "cancel";
-  if (!SF_HAS_FN(stream->vtbl, release)) return "release of its stream";
-  return nullptr;
-}
 
 // Looks up the process of a callback and fences what the callback does.
 template <class F>

@@ -4,21 +4,12 @@
 
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_call.hpp"
+#include "plugin/members.hpp"
 #include "sandforge/ext/builds.h"
 #include "sandforge/ext/template.h"
 
 namespace sandforge::plugin {
 namespace {
-
-const char* missing_member(const sf_provider* provider) {
-  if (provider == nullptr) return "the provider itself";
-  if (provider->vtbl == nullptr) return "vtbl";
-  if (!SF_HAS_FN(provider->vtbl, describe)) return "describe";
-  if (!SF_HAS_FN(provider->vtbl, create)) return "create";
-  if (!SF_HAS_FN(provider->vtbl, extension)) return "extension";
-  if (!SF_HAS_FN(provider->vtbl, release)) return "release";
-  return nullptr;
-}
 
 const void* extension(ProviderCore& core, const char* id) {
   return call_value(core.plugin, "provider.extension", core.raw->vtbl->extension, core.raw,

@@ -7,23 +7,10 @@
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_command.hpp"
+#include "plugin/members.hpp"
 
 namespace sandforge::plugin {
 namespace {
-
-const char* missing_member(const sf_sandbox* sandbox) {
-  if (sandbox == nullptr) return "the sandbox itself";
-  if (sandbox->vtbl == nullptr) return "vtbl";
-  if (!SF_HAS_FN(sandbox->vtbl, start)) return "start";
-  if (!SF_HAS_FN(sandbox->vtbl, stop)) return "stop";
-  if (!SF_HAS_FN(sandbox->vtbl, destroy)) return "destroy";
-  if (!SF_HAS_FN(sandbox->vtbl, info)) return "info";
-  if (!SF_HAS_FN(sandbox->vtbl, instructions)) return "instructions";
-  if (!SF_HAS_FN(sandbox->vtbl, spawn)) return "spawn";
-  if (!SF_HAS_FN(sandbox->vtbl, extension)) return "extension";
-  if (!SF_HAS_FN(sandbox->vtbl, release)) return "release";
-  return nullptr;
-}
 
 template <class E>
 E known(std::uint32_t raw, E last) {

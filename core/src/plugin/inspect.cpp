@@ -144,6 +144,22 @@ void refuse(LoadAttempt& attempt, LoadStage stage, std::string message, std::str
   attempt.hint = std::move(hint);
 }
 
+bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check) {
+  if (!check) return true;
+  for (std::size_t i = 0; i < manifest.providers.size(); ++i) {
+    auto good = check(manifest.providers[i].options_schema);
+    if (good.ok()) continue;
+    refuse(attempt, LoadStage::schema_invalid,
+           fmt::format("the options schema of provider {} is not valid: {}",
+                       manifest.providers[i].name, good.error().message),
+           "ask the author of the plugin for a corrected build");
+    attempt.details = good.error().details;
+    attempt.details.set("manifestPointer", fmt::format("/providers/{}/optionsSchema", i));
+    return false;
+  }
+  return true;
+}
+
 std::string unsafe_because(int file, const std::filesystem::path& canonical) {
   struct stat status {};
   if (::fstat(file, &status) != 0)

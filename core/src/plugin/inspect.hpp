@@ -34,6 +34,9 @@ Inspection inspect(const std::filesystem::path& path, const std::string& origin,
 // root; the same for the folder. Empty when it is safe.
 std::string unsafe_because(int file, const std::filesystem::path& canonical);
 
+// False, with what stands against it, when an options schema of the manifest is not valid.
+bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check);
+
 // Sets what stands against a candidate.
 void refuse(LoadAttempt& attempt, LoadStage stage, std::string message, std::string hint);
 

@@ -19,7 +19,10 @@ Status status_of(LoadStage stage) {
     case LoadStage::hash_mismatch:
       return Status::forbidden;
     case LoadStage::too_many:
+    case LoadStage::quarantined:
       return Status::unavailable;
+    case LoadStage::no_runner:
+      return Status::unsupported;
     case LoadStage::missing_member:
     case LoadStage::init_failed:
     case LoadStage::provider_unusable:
@@ -44,6 +47,9 @@ std::string paragraph(const LoadAttempt& attempt) {
   if (!attempt.plugin.empty())
     out += fmt::format("  plugin: {}, providers: {}\n", name_of(attempt), join(attempt.providers));
   out += fmt::format("  from: {}\n", attempt.origin);
+  if (attempt.stage == LoadStage::loaded)
+    out += fmt::format("  runs: {}\n",
+                       attempt.in_process ? "in a process of its own" : "inside this process");
   if (attempt.usable()) return out;
   out += fmt::format("  stage: {}\n  why: {}\n", to_string(attempt.stage), attempt.message);
   if (const json::Value* mistakes = attempt.details.find("mistakes");
@@ -84,7 +90,10 @@ std::string_view to_string(LoadStage stage) noexcept {
                                                                "missing_member",
                                                                "init_failed",
                                                                "provider_unusable",
-                                                               "too_many"};
+                                                               "too_many",
+
+                                                               "no_runner",
+                                                               "quarantined"};
   return names[static_cast<std::size_t>(stage)];
 }
 
@@ -106,6 +115,8 @@ json::Value to_json(const LoadAttempt& attempt) {
   out.set("origin", attempt.origin);
   out.set("stage", to_string(attempt.stage));
   out.set("usable", attempt.usable());
+  if (attempt.stage == LoadStage::loaded)
+    out.set("isolation", attempt.in_process ? "process" : "inline");
   if (!attempt.plugin.empty()) {
     out.set("plugin", attempt.plugin);
     out.set("version", attempt.version);

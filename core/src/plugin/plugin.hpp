@@ -11,6 +11,10 @@
 #include "sandforge/manifest.hpp"
 #include "services/plugin_host.hpp"
 
+namespace sandforge::runner {
+class RemotePlugin;
+}
+
 namespace sandforge::plugin {
 
 class Plugin {
@@ -25,7 +29,8 @@ class Plugin {
   const std::uint32_t index;
   const Manifest manifest;
   const std::filesystem::path file;
-  const sf_plugin* api = nullptr;  // set once it is checked; null: not usable
+  const sf_plugin* api = nullptr;          // set once it is checked; null: not usable
+  runner::RemotePlugin* remote = nullptr;  // set where it runs in a process of its own
   Faults faults;
   Tokens tokens;
   services::PluginHost host;

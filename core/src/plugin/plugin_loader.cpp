@@ -16,6 +16,8 @@
 #include "plugin/library.hpp"
 #include "plugin/pinned.hpp"
 #include "plugin/plugin.hpp"
+#include "runner/quarantine.hpp"
+#include "runner/remote_plugin.hpp"
 
 namespace sandforge {
 namespace {
@@ -94,22 +96,6 @@ std::string load_message(const Library& library) {
     default:
       return "the dynamic loader refuses it";
   }
-}
-
-bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check) {
-  if (!check) return true;
-  for (std::size_t i = 0; i < manifest.providers.size(); ++i) {
-    auto good = check(manifest.providers[i].options_schema);
-    if (good.ok()) continue;
-    plugin::refuse(attempt, LoadStage::schema_invalid,
-                   fmt::format("the options schema of provider {} is not valid: {}",
-                               manifest.providers[i].name, good.error().message),
-                   "ask the author of the plugin for a corrected build");
-    attempt.details = good.error().details;
-    attempt.details.set("manifestPointer", fmt::format("/providers/{}/optionsSchema", i));
-    return false;
-  }
-  return true;
 }
 
 bool check_table(LoadAttempt& attempt, const sf_plugin* api) {
@@ -269,9 +255,14 @@ class Scanner {
 
 }  // namespace
 
-PluginLoader::PluginLoader(Options options) : options_(std::move(options)) {}
+PluginLoader::PluginLoader(Options options)
+    : options_(std::move(options)),
+      policies_(options_.runner.policies),
+      quarantine_(std::make_shared<runner::Quarantine>(options_.runner.quarantine)) {}
 
 PluginLoader::~PluginLoader() {
+  for (runner::RemotePlugin* remote : remotes_)
+    remote->stop();
   for (Plugin* plugin : attached_)
     plugin->host.detach(options_.services);
 }
@@ -285,6 +276,7 @@ PluginLoader::Scan PluginLoader::scan(const PluginSearchPath& path,
 }
 
 PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
+  if (isolates(file)) return load_remote(file);
   Loaded out;
   auto inspected = plugin::inspect(file.path, file.origin, file.sha256);
   out.attempt = std::move(inspected.attempt);
@@ -313,7 +305,8 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
                    "restart this program");
     return out;
   }
-  if (!check_schemas(out.attempt, inspected.manifest, options_.check_options_schema)) return out;
+  if (!plugin::check_schemas(out.attempt, inspected.manifest, options_.check_options_schema))
+    return out;
   const sf_plugin* api = map(out.attempt, inspected);
   if (api == nullptr) return out;
   auto place = Plugin::reserve(std::move(inspected.manifest), inspected.path);

@@ -27,6 +27,7 @@ PluginLoader::Options loader_options(const ProviderRegistry::Options& options) {
   PluginLoader::Options out;
   out.services = options.services;
   out.check_options_schema = options.check_options;
+  out.runner = options.runner;
   return out;
 }
 
@@ -204,6 +205,7 @@ std::vector<ProviderInfo> ProviderRegistry::list() const {
       info.env = entry->file->manifest.env;
       const auto loaded = loaded_.find(info.path);
       info.loaded = loaded != loaded_.end();
+      info.in_process = loader_.isolates(*entry->file);
       if (info.loaded) info.faults = loaded->second->faults.total();
     } else {
       info.loaded = true;

@@ -119,6 +119,9 @@ const void* PluginHost::service(sf_host* self, sf_str id) noexcept {
     // To ask for a service is no mistake: every one of them may be absent.
     const auto& named = host.plugin().manifest.services;
     if (std::find(named.begin(), named.end(), service.name) == named.end()) return nullptr;
+    if (services->instead) {
+      if (const void* table = services->instead(service.id)) return table;
+    }
     return service.offered(*services) ? service.vtable() : nullptr;
   }
   return nullptr;

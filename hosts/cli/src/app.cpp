@@ -48,6 +48,7 @@ ProviderRegistry& App::registry(const ConfigPtr& named) {
     auto report = registry_->scan(path);
     if (first) scan_report_ = std::move(report);
   }
+  if (more) registry_->add_policies(configuration->plugins.policies);
   if (more) scanned_.insert(configuration->file);
   return *registry_;
 }
@@ -60,9 +61,13 @@ void App::make_registry() {
   services->folders.data = places_.state / "plugins";
   services->folders.cache = places_.cache / "plugins";
   services->folders.runtime = places_.runtime;
-  if (const auto folder = PluginSearchPath::install_folder(); !folder.empty())
-    services->guest_program = folder / "sandforge-guest";
   ProviderRegistry::Options options;
+  if (const auto folder = PluginSearchPath::install_folder(); !folder.empty()) {
+    services->guest_program = folder / "sandforge-guest";
+    options.runner.program = folder / "sandforge-runner";
+    options.runner.shipped = folder;
+  }
+  options.runner.quarantine = places_.state / "quarantine";
   options.services = services;
   registry_ = std::make_unique<ProviderRegistry>(*runtime_, options);
   for (auto& definition : providers_)

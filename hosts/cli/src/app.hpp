@@ -75,8 +75,7 @@ class App {
   enum class Faults : std::uint8_t { none, injected };
   ProviderSetup open_provider(const std::string& name, const ConfigPtr& config,
                               const json::Object& context = {},
-                              OpenPurpose purpose = OpenPurpose::use,
-                              Faults faults = Faults::none);
+                              OpenPurpose purpose = OpenPurpose::use, Faults faults = Faults::none);
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);

@@ -256,8 +256,10 @@ struct Builder {
 
     group = app.add_subcommand("plugins", "Plugins");
     group->require_subcommand(1);
-    on(group->add_subcommand("doctor", "Load every plugin and report on each"),
-       [] { return Subcommand(PluginsDoctorArguments{}); });
+    auto* doctor = group->add_subcommand("doctor", "Load every plugin and report on each");
+    doctor->add_flag("--clear-quarantine", this->doctor.clear_quarantine,
+                     "Let plugins run again whose process was lost too often");
+    on(doctor, [this] { return Subcommand(this->doctor); });
 
     sub = app.add_subcommand("conformance", "Judge a plugin by the cases of the suite");
     add_conformance_options(*sub, conformance);
@@ -342,6 +344,7 @@ struct Builder {
   CLI::App app;
   GlobalArguments global;
   RunArguments run;
+  PluginsDoctorArguments doctor;
   StartArguments start;
   ExecArguments exec;
   PsArguments ps;

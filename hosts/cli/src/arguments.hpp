@@ -81,7 +81,9 @@ struct SettingsArguments {
 struct ConfigCheckArguments {
   std::string file;
 };
-struct PluginsDoctorArguments {};
+struct PluginsDoctorArguments {
+  bool clear_quarantine = false;
+};
 struct FaultProxyArguments {
   std::string listen;
   std::string to;

@@ -46,8 +46,7 @@ std::optional<std::string> factory_of(const json::Object& context) {
 }  // namespace
 
 ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
-                                 const json::Object& context, OpenPurpose purpose,
-                                 Faults faults) {
+                                 const json::Object& context, OpenPurpose purpose, Faults faults) {
   ProviderSetup out;
   json::Object options;
   const ProviderConfig* configured = config ? config->find_provider(name) : nullptr;
@@ -118,8 +117,7 @@ void App::open_for_record(const SessionRecord& record, OpenPurpose purpose,
   const auto open = [this, record, purpose] {
     ConfigPtr config = this->config();
     if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
-    auto setup =
-        open_provider(record.provider, config, record.context, purpose, Faults::injected);
+    auto setup = open_provider(record.provider, config, record.context, purpose, Faults::injected);
     OpenedProvider out;
     out.backend = setup.backend;
     out.env = setup.session_env;

@@ -51,15 +51,14 @@ void Process::terminate_tree() {
 }
 
 // Who was started while the signals were sent out, and has lost its parent to them, would keep
-// everybody waiting for the grace. What still has a parent may be how that one cleans up.
+// everybody waiting for the grace. Told at each look: a shell loses a signal that comes between its
+// fork and its exec. What still has a parent may be how that one cleans up.
 void Process::terminate_orphans() {
   for (const posix::Member& m : supervisor_.members(*this)) {
     const bool told = std::any_of(seen_.begin(), seen_.end(), [&](const posix::Member& s) {
       return s.pid == m.pid && s.start_time == m.start_time;
     });
-    if (told || m.parent != ::getpid()) continue;
-    terminate(m);
-    seen_.push_back(m);
+    if (!told && m.parent == ::getpid()) terminate(m);
   }
 }
 

@@ -1,6 +1,8 @@
 // A provider that does nothing, so that what is measured with it is the boundary alone.
 #include <sandforge/plugin/plugin.hpp>
 
+#include <cstdlib>
+
 using namespace sandforge::plugin;
 
 class PlainSandbox : public Sandbox {
@@ -8,7 +10,16 @@ class PlainSandbox : public Sandbox {
   Started start(Starting&) override { return Started(Outcome::connected, "plain", "/"); }
   void stop(StopToken) override {}
   void destroy(StopToken) override {}
-  void spawn(Spawn& spawn) override { spawn.delegate(); }
+  // As many MiB of output as the command says; none: waits for the end of its input.
+  Exit run(Command command, ProcessIo io) override {
+    const std::string block(64 << 10, 'x');
+    const long blocks = 16 * std::strtol(command.shell.value_or("").c_str(), nullptr, 10);
+    for (long i = 0; i < blocks; ++i)
+      io.out(block);
+    while (blocks == 0 && io.read()) {
+    }
+    return Exit::exited(0);
+  }
 };
 
 class PlainFactory : public FactorySandbox {

@@ -47,6 +47,48 @@ TEST_CASE("A file with mistakes can be searched for more", "[config]") {
   CHECK(fine.draft == fine.config);
 }
 
+TEST_CASE("Policies of plugins are read, with nothing granted by default", "[config]") {
+  const auto config = good(
+      "plugins:\n"
+      "  policies:\n"
+      "    one:\n"
+      "      isolation: process\n"
+      "      allow: {process: true, env: [A, B], secrets: [s]}\n"
+      "      runner: {user: nobody, memoryMb: 512, openFiles: 0}\n"
+      "    two: {isolation: inline}\n"
+      "    three: {}\n");
+  const auto& policies = config->plugins.policies;
+  REQUIRE(policies.size() == 3);
+  const PluginPolicy& one = policies.at("one");
+  CHECK(one.isolation == Isolation::process);
+  CHECK(one.process);
+  CHECK(one.env == std::set<std::string>{"A", "B"});
+  CHECK(one.secrets == std::set<std::string>{"s"});
+  CHECK(one.user == "nobody");
+  CHECK(one.memory_mb == 512);
+  CHECK(one.open_files == 0);
+  CHECK(policies.at("two").isolation == Isolation::in_line);
+  const PluginPolicy& three = policies.at("three");
+  CHECK(three.isolation == Isolation::automatic);
+  CHECK_FALSE(three.process);
+  CHECK(three.env.empty());
+  CHECK(three.secrets.empty());
+  CHECK(three.user.empty());
+  CHECK(three.memory_mb == PluginPolicy().memory_mb);
+  CHECK(three.open_files == PluginPolicy().open_files);
+}
+
+TEST_CASE("A policy with a mistake in it is refused", "[config]") {
+  const auto report = [](const std::string& policy) {
+    return read("plugins: {policies: {one: " + policy + "}}\n").report;
+  };
+  CHECK(report("{isolation: none}").find("/plugins/policies/one/isolation") != std::string::npos);
+  CHECK(report("{allow: {everything: true}}").find("unknown key \"everything\"") !=
+        std::string::npos);
+  CHECK(report("{allow: {env: A}}").find("expected array") != std::string::npos);
+  CHECK(report("{runner: {memoryMb: -1}}").find("/runner/memoryMb") != std::string::npos);
+}
+
 TEST_CASE("Every member is read", "[config]") {
   const std::string digest(64, 'A');
   const auto config = good(
@@ -99,38 +141,39 @@ TEST_CASE("A sandbox may take its options from the list of providers", "[config]
 }
 
 TEST_CASE("All mistakes are shown at once, with their lines", "[config][cases.F02]") {
-  CHECK(report("pluginz: {}\n"
-               "plugins:\n"
-               "  paths: /opt\n"
-               "  isolation: process\n"
-               "  pins: {x.so: abc}\n"
-               "sandbox:\n"
-               "  provder: docker\n"
-               "log: {level: verbose}\n") ==
-        "c.yaml:1:1: /pluginz: unknown key \"pluginz\" (allowed: plugins, sandbox, providers, "
-        "session, log); did you mean \"plugins\"?\n"
-        "  pluginz: {}\n"
-        "  ^\n"
-        "c.yaml:3:10: /plugins/paths: expected array, got string\n"
-        "    paths: /opt\n"
-        "           ^\n"
-        "c.yaml:4:3: /plugins/isolation: unknown key \"isolation\" (allowed: paths, pins)\n"
-        "    isolation: process\n"
-        "    ^\n"
-        "c.yaml:5:16: /plugins/pins/x.so: \"abc\": a SHA-256 has 64 hexadecimal digits\n"
-        "    pins: {x.so: abc}\n"
-        "                 ^\n"
-        "c.yaml:7:3: /sandbox: \"provider\" is missing (allowed: string of at most 64 characters)\n"
-        "    provder: docker\n"
-        "    ^\n"
-        "c.yaml:7:3: /sandbox/provder: unknown key \"provder\" (allowed: provider, options, "
-        "settings, wrap, faults); did you mean \"provider\"?\n"
-        "    provder: docker\n"
-        "    ^\n"
-        "c.yaml:8:14: /log/level: \"verbose\" is not allowed (allowed: debug, info, warn, error, "
-        "off)\n"
-        "  log: {level: verbose}\n"
-        "               ^\n");
+  CHECK(
+      report("pluginz: {}\n"
+             "plugins:\n"
+             "  paths: /opt\n"
+             "  isolation: process\n"
+             "  pins: {x.so: abc}\n"
+             "sandbox:\n"
+             "  provder: docker\n"
+             "log: {level: verbose}\n") ==
+      "c.yaml:1:1: /pluginz: unknown key \"pluginz\" (allowed: plugins, sandbox, providers, "
+      "session, log); did you mean \"plugins\"?\n"
+      "  pluginz: {}\n"
+      "  ^\n"
+      "c.yaml:3:10: /plugins/paths: expected array, got string\n"
+      "    paths: /opt\n"
+      "           ^\n"
+      "c.yaml:4:3: /plugins/isolation: unknown key \"isolation\" (allowed: paths, pins, policies)\n"
+      "    isolation: process\n"
+      "    ^\n"
+      "c.yaml:5:16: /plugins/pins/x.so: \"abc\": a SHA-256 has 64 hexadecimal digits\n"
+      "    pins: {x.so: abc}\n"
+      "                 ^\n"
+      "c.yaml:7:3: /sandbox: \"provider\" is missing (allowed: string of at most 64 characters)\n"
+      "    provder: docker\n"
+      "    ^\n"
+      "c.yaml:7:3: /sandbox/provder: unknown key \"provder\" (allowed: provider, options, "
+      "settings, wrap, faults); did you mean \"provider\"?\n"
+      "    provder: docker\n"
+      "    ^\n"
+      "c.yaml:8:14: /log/level: \"verbose\" is not allowed (allowed: debug, info, warn, error, "
+      "off)\n"
+      "  log: {level: verbose}\n"
+      "               ^\n");
 }
 
 TEST_CASE("Text that is no YAML is shown where it breaks", "[config]") {

@@ -270,7 +270,6 @@ TEST_CASE("For a removal, members whose references lead nowhere are left out", "
   const std::string text = kHead +
                            "    endpoint: https://a.b\n    apiKey: ${UNSET}\n"
                            "    env: {A: '${SET}', B: '${UNSET}', C: 'file:gone', D: plain}\n";
-  CHECK(for_removal(text, from) ==
-        R"({"endpoint":"https://a.b","env":{"A":"value","D":"plain"}})");
+  CHECK(for_removal(text, from) == R"({"endpoint":"https://a.b","env":{"A":"value","D":"plain"}})");
   CHECK(resolved(text, from).find("UNSET") != std::string::npos);
 }

@@ -37,9 +37,9 @@ std::size_t times(const std::string& text, const std::string& part) {
 }
 
 // Opens, describes, starts, runs a command, stops.
-void run(const std::filesystem::path& plugin, const std::string& provider_name,
-         json::Object options) {
-  CAPTURE(plugin);
+void run_as(Isolation isolation, const std::filesystem::path& plugin,
+            const std::string& provider_name, json::Object options) {
+  CAPTURE(plugin, static_cast<int>(isolation));
   std::string log;
   std::mutex mutex;
   Runtime runtime;
@@ -51,6 +51,9 @@ void run(const std::filesystem::path& plugin, const std::string& provider_name,
     log += line;
   });
   registry_options.services = services;
+  registry_options.runner.program = SANDFORGE_RUNNER;
+  registry_options.runner.others.isolation = isolation;
+  registry_options.runner.others.process = true;
   ProviderRegistry registry(runtime, registry_options);
   PluginSearchPath search;
   search.add(plugin, "a test");
@@ -113,6 +116,13 @@ void run(const std::filesystem::path& plugin, const std::string& provider_name,
   on(lane, [] {});
   const std::lock_guard lock(mutex);
   CHECK(times(log, "broke a rule") == 0);
+}
+
+// In line, and in a process of its own.
+void run(const std::filesystem::path& plugin, const std::string& provider_name,
+         const json::Object& options) {
+  run_as(Isolation::in_line, plugin, provider_name, options);
+  run_as(Isolation::process, plugin, provider_name, options);
 }
 
 json::Object root_in(const TempDir& dir) {

@@ -1,6 +1,6 @@
 /* All headers of the boundary. */
-#ifndef SANDFORGE_TESTS_ABI_ALL_HEADERS_H
-#define SANDFORGE_TESTS_ABI_ALL_HEADERS_H
+#ifndef SANDFORGE_WIRE_RUNNER_ALL_HEADERS_H
+#define SANDFORGE_WIRE_RUNNER_ALL_HEADERS_H
 
 #include <sandforge/abi.h>
 #include <sandforge/ext/builds.h>

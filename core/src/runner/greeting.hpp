@@ -1,0 +1,41 @@
+// The first frame of each side: versions first, then what the runner is to load and how it went.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runner/connection.hpp"
+#include "sandforge/host_services.hpp"
+#include "sandforge/plugin_loader.hpp"
+
+namespace sandforge::runner {
+
+struct Hello {
+  std::string path, origin, sha256;
+  std::map<std::string, std::string> env;  // granted and set
+  std::vector<std::string> granted_env;
+  std::vector<std::string> writable;  // the plugin's own folders
+  PluginFolders folders;
+  std::string guest_program;      // empty: no commands on this machine
+  bool may_run_programs = false;  // else its files are confined, too
+  LogLevel log_level = LogLevel::info;
+  bool has_state = false;
+  bool has_secrets = false;
+  std::uint64_t memory_mb = 0;
+  std::uint64_t open_files = 0;
+};
+
+struct Ready {
+  LoadAttempt attempt;
+  std::string hardening;  // what the kernel does not offer, for the log
+};
+
+std::string encode(const Hello& hello);
+std::string encode(const Ready& ready);
+// unsupported: the other side is of another version. invalid: no such frame.
+Result<Hello> decode_hello(std::string_view payload);
+Result<Ready> decode_ready(std::string_view payload);
+
+}  // namespace sandforge::runner

@@ -1,0 +1,92 @@
+#include "runner/harden.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sandforge/posix/fd.hpp"
+#include "sandforge/posix/system.hpp"
+
+namespace sandforge::runner {
+namespace {
+
+// The headers of the build machine may be older than the kernel: bits by number.
+constexpr std::uint64_t kExecute = 1U << 0, kWriteFile = 1U << 1, kReadFile = 1U << 2,
+                        kReadDir = 1U << 3;
+constexpr std::uint64_t kChange = ((1U << 13) - 1) & ~((1U << 4) - 1);  // remove and make anything
+constexpr std::uint64_t kRefer = 1U << 13, kTruncate = 1U << 14;        // of versions 2 and 3
+
+void set_limit(int resource, std::uint64_t value) {
+  struct rlimit limit = {};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(value, limit.rlim_max);
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+}
+
+bool allow(int ruleset, const char* path, std::uint64_t access) {
+  const posix::Fd folder(::open(path, O_PATH | O_CLOEXEC));
+  if (!folder) return true;  // what does not exist needs no rule
+  landlock_path_beneath_attr rule = {};
+  rule.allowed_access = access;
+  rule.parent_fd = folder.get();
+  return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+}
+
+std::string landlock_failed(const char* what) {
+  return std::string("Landlock: ") + what + ": " + std::strerror(errno);
+}
+
+std::string confine_files(const std::vector<std::string>& writable) {
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return "the kernel has no Landlock: files are not confined";
+  std::uint64_t handled = kExecute | kWriteFile | kReadFile | kReadDir | kChange;
+  if (version >= 2) handled |= kRefer;
+  if (version >= 3) handled |= kTruncate;
+  landlock_ruleset_attr attributes = {};
+  attributes.handled_access_fs = handled;
+  const posix::Fd ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes,
+                                                     sizeof(attributes.handled_access_fs), 0)));
+  if (!ruleset) return landlock_failed("no set of rules");
+  if (!allow(ruleset.get(), "/", kReadFile | kReadDir) ||
+      !allow(ruleset.get(), "/dev", handled & (kReadFile | kReadDir | kWriteFile | kTruncate)))
+    return landlock_failed("no rule");
+  for (const std::string& folder : writable) {
+    std::error_code ignored;  // what cannot be made cannot be used either, and the service says so
+    std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), ignored);
+    ::mkdir(folder.c_str(), 0700);
+    if (!allow(ruleset.get(), folder.c_str(), handled & ~kExecute))
+      return landlock_failed("no rule");
+  }
+  if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
+    return landlock_failed("not enforced");
+  return {};
+}
+
+}  // namespace
+
+std::string harden(const Hello& hello) {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  set_limit(RLIMIT_CORE, 0);
+  if (hello.memory_mb > 0) set_limit(RLIMIT_DATA, hello.memory_mb << 20);
+  if (hello.open_files > 0) set_limit(RLIMIT_NOFILE, hello.open_files);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return std::string("privileges are not given up: ") + std::strerror(errno);
+  // Who may start any command has these files through them.
+  if (hello.may_run_programs) return {};
+  return confine_files(hello.writable);
+}
+
+}  // namespace sandforge::runner

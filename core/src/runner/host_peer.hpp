@@ -1,0 +1,111 @@
+// The host's end of a connection: one process of a plugin, from its start to its end.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include <sys/types.h>
+
+#include "plugin/abi_lane.hpp"
+#include "runner/callee.hpp"
+#include "runner/greeting.hpp"
+#include "sandforge/runner.hpp"
+
+namespace sandforge::runner {
+
+// The last lines that a process wrote; the rest is counted and dropped.
+class LastLines {
+ public:
+  void add(std::string_view bytes);
+  // At most ten lines, valid UTF-8.
+  std::string text() const;
+
+ private:
+  static constexpr std::size_t kKept = 8U << 10;
+  std::string bytes_;
+};
+
+class HostPeer final : public Peer, private Callee, private wire::Handles {
+ public:
+  struct Launch {
+    std::filesystem::path program;
+    Hello hello;
+    PluginPolicy policy;
+  };
+
+  // Starts the process and waits until it is ready. An attempt that is not usable says why not;
+  // then there is no peer.
+  static std::shared_ptr<HostPeer> start(plugin::Plugin& plugin,
+                                         const std::shared_ptr<Runtime>& runtime, Launch launch,
+                                         LoadAttempt& attempt);
+  ~HostPeer() override;
+
+  // Ends the process, in peace or by force, and waits for it. Not on the reader's thread.
+  void stop();
+  pid_t pid() const noexcept { return pid_.load(); }
+
+  wire::Handles* handles() noexcept override { return this; }
+
+ private:
+  HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection);
+
+  // The reader's thread.
+  void run(posix::Fd theirs, Launch launch);
+  bool spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output);
+  bool read_output(int output);
+  bool on_frame(const wire::FrameView& frame);
+  bool on_call(const wire::FrameView& frame);
+  Error end_process(const std::string& why);
+  void settle(Ready ready);
+  void hung() noexcept override;
+  void kill_now() noexcept;
+
+  // Calls of the plugin, on our lane.
+  bool serve(const wire::Header& header, std::string_view payload);
+  bool log(std::string_view payload);
+
+  std::shared_ptr<Peer> peer() noexcept override { return shared_from_this(); }
+  sf_lane* lane() noexcept override { return lane_ref_.get(); }
+  bool find(sf_provider*&, const sf_provider_vtbl*&, Id) override { return false; }
+  bool find(sf_sandbox*&, const sf_sandbox_vtbl*&, Id) override { return false; }
+  bool find(sf_process*&, const sf_process_vtbl*&, Id) override { return false; }
+  bool find(sf_context*& self, const sf_context_vtbl*& table, Id target) override;
+  void* object(const sf_provider*, Id) override { return nullptr; }
+  void* object(const sf_sandbox*, Id) override { return nullptr; }
+  void* object(const sf_process*, Id) override { return nullptr; }
+  void* object(const sf_host*, Id) override { return static_cast<sf_host*>(&plugin().host); }
+  const void* table(std::uint8_t struct_number) override;
+  void keep(Id call, sf_op* op) override { operations_[call] = op; }
+  void keep(Id, sf_process*) override {}
+  void keep(Id, sf_stream*) override {}
+  void prepare(Remote& remote) override;
+
+  void write(wire::Writer& out, sf_context* context) override;
+  sf_context* read_context(wire::Reader& in) override;
+
+  const Lane lane_;
+  const plugin::LaneRef lane_ref_;
+  std::thread reader_;
+  std::atomic<pid_t> pid_{-1};
+  std::mutex pid_mutex_;
+  LastLines output_;
+  std::string ending_;  // how it ended, in words
+  std::promise<Ready> ready_;
+  bool settled_ = false;
+  std::atomic<bool> hung_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> queued_{0};
+
+  std::mutex contexts_mutex_;
+  std::unordered_map<Id, sf_context*> contexts_;  // held for the plugin
+  std::unordered_map<Id, sf_op*> operations_;     // on our lane
+};
+
+}  // namespace sandforge::runner

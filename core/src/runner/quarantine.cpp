@@ -1,0 +1,129 @@
+#include "runner/quarantine.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sandforge/posix/fd.hpp"
+#include "sandforge/support/json.hpp"
+
+namespace sandforge::runner {
+namespace {
+
+constexpr std::size_t kMaxEntry = 64U << 10;
+
+std::string text_of(const json::Value& from, const char* name) {
+  const json::Value* value = from.find(name);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+std::optional<Quarantined> read_entry(const std::filesystem::path& path) {
+  std::string text;
+  if (!posix::read_file(path.c_str(), text, kMaxEntry)) return std::nullopt;
+  Quarantined out;
+  out.sha256 = path.stem().string();
+  const auto parsed = json::parse(text);
+  // A damaged entry is an entry: it says that the plugin is not to run.
+  if (!parsed) {
+    out.reason = "its entry in the quarantine is damaged";
+    return out;
+  }
+  out.plugin = text_of(parsed.value, "plugin");
+  out.path = text_of(parsed.value, "path");
+  out.reason = text_of(parsed.value, "reason");
+  const json::Value* at = parsed.value.find("at");
+  if (at != nullptr && at->is_integer()) out.at_ns = at->as_integer();
+  return out;
+}
+
+Result<void> write_entry(const std::filesystem::path& path, const std::string& text) {
+  const auto failed = [&](const char* what) {
+    return Error(Status::internal,
+                 fmt::format("the quarantine of a plugin cannot be kept in {}: {}: {}",
+                             path.string(), what, std::strerror(errno)),
+                 "plugin.quarantine");
+  };
+  std::error_code ec;
+  std::filesystem::create_directories(path.parent_path().parent_path(), ec);
+  if (::mkdir(path.parent_path().c_str(), 0700) != 0 && errno != EEXIST) return failed("folder");
+  const std::string temporary = path.string() + ".new";
+  posix::Fd file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return failed("open");
+  const auto written = ::write(file.get(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size())) return failed("write");
+  file.reset();
+  return ::rename(temporary.c_str(), path.c_str()) == 0 ? Result<void>() : failed("rename");
+}
+
+}  // namespace
+
+Error quarantine_error(const Quarantined& entry) {
+  Error error(Status::unavailable,
+              fmt::format("plugin {}: is in quarantine: {}", entry.plugin, entry.reason),
+              "plugin.quarantined");
+  error.details.set("plugin", entry.plugin);
+  error.details.set("path", entry.path);
+  error.details.set("sha256", entry.sha256);
+  error.details.set("hint", "sandforge plugins doctor --clear-quarantine lets it run again");
+  return error;
+}
+
+bool Quarantine::any() const {
+  return !list().empty();
+}
+
+std::vector<Quarantined> Quarantine::list() const {
+  std::vector<Quarantined> out;
+  std::error_code ec;
+  if (!folder_.empty()) {
+    for (std::filesystem::directory_iterator it(folder_, ec), end; !ec && it != end;
+         it.increment(ec)) {
+      if (it->path().extension() != ".json") continue;
+      if (auto entry = read_entry(it->path())) out.push_back(std::move(*entry));
+    }
+    return out;
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [sha256, entry] : known_)
+    out.push_back(entry);
+  return out;
+}
+
+std::optional<Quarantined> Quarantine::find(const std::string& sha256) const {
+  if (!folder_.empty()) return read_entry(folder_ / (sha256 + ".json"));
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(sha256);
+  if (found == known_.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<void> Quarantine::add(const Quarantined& entry) {
+  if (folder_.empty()) {
+    const std::lock_guard lock(mutex_);
+    known_[entry.sha256] = entry;
+    return {};
+  }
+  json::Object out;
+  out.set("plugin", entry.plugin);
+  out.set("path", entry.path);
+  out.set("reason", entry.reason);
+  out.set("at", entry.at_ns);
+  return write_entry(folder_ / (entry.sha256 + ".json"), json::write_pretty(out));
+}
+
+std::size_t Quarantine::clear() {
+  const auto all = list();
+  std::error_code ignored;  // somebody else may clear it, too
+  for (const Quarantined& entry : all)
+    if (!folder_.empty()) std::filesystem::remove(folder_ / (entry.sha256 + ".json"), ignored);
+  const std::lock_guard lock(mutex_);
+  known_.clear();
+  return all.size();
+}
+
+}  // namespace sandforge::runner

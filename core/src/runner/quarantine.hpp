@@ -1,0 +1,47 @@
+// Plugins whose process was lost too often, by the content of their file: they are not run again
+// until somebody says so. One JSON file each in a folder of the host's state.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sandforge/error.hpp"
+
+namespace sandforge::runner {
+
+struct Quarantined {
+  std::string sha256;
+  std::string plugin;
+  std::string path;
+  std::string reason;
+  std::int64_t at_ns = 0;  // since the Unix epoch
+};
+
+// What a call of such a plugin is refused with.
+Error quarantine_error(const Quarantined& entry);
+
+// Thread rule: every function from any thread; all of them touch files.
+class Quarantine {
+ public:
+  // Empty: kept in memory.
+  explicit Quarantine(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // False: there are none, so that nobody needs to hash a file.
+  bool any() const;
+  std::optional<Quarantined> find(const std::string& sha256) const;
+  Result<void> add(const Quarantined& entry);
+  std::vector<Quarantined> list() const;
+  // How many there were.
+  std::size_t clear();
+
+ private:
+  const std::filesystem::path folder_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Quarantined> known_;  // of this process
+};
+
+}  // namespace sandforge::runner

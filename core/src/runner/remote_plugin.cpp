@@ -1,0 +1,177 @@
+#include "runner/remote_plugin.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plugin/abi_text.hpp"
+
+namespace sandforge::runner {
+namespace {
+
+// The name of a secret is all that tells what was granted.
+class GrantedSecrets final : public SecretSource {
+ public:
+  GrantedSecrets(std::shared_ptr<SecretSource> inner, std::set<std::string> granted)
+      : inner_(std::move(inner)), granted_(std::move(granted)) {}
+
+  void get(const std::string& plugin, std::shared_ptr<const SessionContext> scope, std::string name,
+           Handler<std::optional<std::string>> done) override {
+    if (granted_.count(name) != 0)
+      return inner_->get(plugin, std::move(scope), std::move(name), std::move(done));
+    std::move(done)(
+        Error(Status::unsupported,
+              fmt::format("the secret {} is not granted to the plugin {}: list it under "
+                          "plugins.policies.{}.allow.secrets",
+                          name, plugin, plugin),
+              "grant.secret"));
+  }
+
+ private:
+  const std::shared_ptr<SecretSource> inner_;
+  const std::set<std::string> granted_;
+};
+
+RemotePlugin::Setup with_grants(RemotePlugin::Setup setup) {
+  auto services = std::make_shared<HostServices>(*setup.services);
+  if (services->secrets)
+    services->secrets = std::make_shared<GrantedSecrets>(services->secrets, setup.policy.secrets);
+  setup.services = std::move(services);
+  return setup;
+}
+
+bool uses(const Manifest& manifest, std::string_view service) {
+  for (const std::string& name : manifest.services)
+    if (name == service) return true;
+  return false;
+}
+
+Hello hello_of(const RemotePlugin::Setup& setup) {
+  const HostServices& services = *setup.services;
+  const Manifest& manifest = setup.file.manifest;
+  Hello out;
+  out.path = setup.file.path.string();
+  out.origin = setup.file.origin;
+  out.sha256 = setup.file.sha256;
+  for (const std::string& name : manifest.env) {
+    if (setup.policy.env.count(name) == 0) continue;
+    out.granted_env.push_back(name);
+    if (auto value = services.env ? services.env(name) : std::nullopt) out.env[name] = *value;
+  }
+  out.folders = services.folders;
+  if (uses(manifest, "paths"))
+    for (const auto& folder :
+         {services.folders.data, services.folders.cache, services.folders.runtime})
+      if (!folder.empty())
+        out.writable.push_back((std::filesystem::absolute(folder) / manifest.name).string());
+  if (setup.policy.process) out.guest_program = services.guest_program.string();
+  out.may_run_programs = setup.policy.process;
+  out.log_level = services.logger ? services.logger->level() : LogLevel::off;
+  out.has_state = services.state != nullptr;
+  out.has_secrets = services.secrets != nullptr;
+  out.memory_mb = setup.policy.memory_mb;
+  out.open_files = setup.policy.open_files;
+  return out;
+}
+
+sf_status table_init(sf_host*, const sf_error_sink*) noexcept {
+  return SF_OK;  // its process ran the plugin's own before it was ready
+}
+
+sf_status table_open(const sf_open_request* request, sf_provider** provider,
+                     const sf_error_sink* err) noexcept {
+  try {
+    RemotePlugin* remote = RemotePlugin::of(plugin::HostLane::plugin_of(request->lane));
+    if (remote == nullptr)
+      return plugin::refuse(err, Error(Status::unavailable, "the host has closed this plugin"));
+    auto opened = open_remote(*remote, *request);
+    if (!opened) return plugin::refuse(err, opened.error());
+    *provider = *opened;
+    return SF_OK;
+  } catch (...) {
+    return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+}  // namespace
+
+RemotePlugin::RemotePlugin(plugin::Plugin& plugin, Setup setup)
+    : plugin_(plugin), setup_(with_grants(std::move(setup))) {
+  plugin_.host.attach(setup_.services);
+}
+
+const sf_plugin* RemotePlugin::table() noexcept {
+  static const sf_plugin table = {sizeof(sf_plugin), SF_ABI_MAJOR, SF_ABI_MINOR, &table_init,
+                                  &table_open};
+  return &table;
+}
+
+std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt) {
+  const auto runtime = plugin_.host.runtime();
+  if (!runtime) {
+    attempt.stage = LoadStage::init_failed;
+    attempt.message = "the host has ended";
+    return nullptr;
+  }
+  return HostPeer::start(plugin_, runtime, {setup_.program, hello_of(setup_), setup_.policy},
+                         attempt);
+}
+
+void RemotePlugin::start(LoadAttempt& attempt) {
+  const std::lock_guard lock(mutex_);
+  peer_ = launch(attempt);
+}
+
+Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
+  const std::lock_guard lock(mutex_);
+  if (refused_) return *refused_;
+  if (peer_ && !peer_->lost()) return peer_;
+  const std::uint64_t now = setup_.services->clock->monotonic_ns();
+  const auto window = static_cast<std::uint64_t>(std::chrono::nanoseconds(kRestartWindow).count());
+  while (!restarts_.empty() && now - restarts_.front() >= window)
+    restarts_.pop_front();
+  const Error last = peer_ ? peer_->loss() : plugin::crashed(plugin_, "its process has ended");
+  if (restarts_.size() >= kRestarts) return over_budget(last);
+  restarts_.push_back(now);
+  if (peer_) peer_->stop();
+  LoadAttempt attempt;
+  attempt.plugin = plugin_.name();
+  attempt.path = plugin_.file;
+  auto next = launch(attempt);
+  if (!next) return attempt.to_error();
+  peer_ = std::move(next);
+  if (setup_.services->logger)
+    setup_.services->logger->write(LogLevel::warn, "the process of a plugin was started again",
+                                   {{"plugin", plugin_.name()}, {"why", last.message}});
+  return peer_;
+}
+
+Error RemotePlugin::over_budget(const Error& last) {
+  Quarantined entry;
+  entry.sha256 = setup_.sha256;
+  entry.plugin = plugin_.name();
+  entry.path = plugin_.file.string();
+  entry.reason = fmt::format("its process was lost {} times within {} minutes, at last: {}",
+                             kRestarts + 1, kRestartWindow.count(), last.message);
+  entry.at_ns = setup_.services->clock->now_ns();
+  const auto kept = setup_.quarantine->add(entry);
+  if (!kept && setup_.services->logger)
+    setup_.services->logger->write(LogLevel::error, kept.error().message,
+                                   {{"plugin", plugin_.name()}});
+  refused_ = quarantine_error(entry);
+  return *refused_;
+}
+
+void RemotePlugin::stop() {
+  std::shared_ptr<HostPeer> peer;
+  {
+    const std::lock_guard lock(mutex_);
+    peer.swap(peer_);
+    if (!refused_)
+      refused_ = Error(Status::unavailable, "the host has closed this plugin", "plugin.closed");
+  }
+  if (peer) peer->stop();
+  plugin_.host.detach(setup_.services);
+}
+
+}  // namespace sandforge::runner

@@ -1,0 +1,71 @@
+// A plugin whose code runs in a process of its own: the same C structs as one in line, over the
+// process that lives now. A lost one is replaced at the next call, within a budget.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "plugin/inspect.hpp"
+#include "runner/host_peer.hpp"
+#include "runner/quarantine.hpp"
+#include "sandforge/plugin_loader.hpp"
+#include "sandforge/runner.hpp"
+
+namespace sandforge::runner {
+
+// Never destroyed, like its plugin.
+class RemotePlugin {
+ public:
+  static constexpr std::size_t kRestarts = 3;
+  static constexpr std::chrono::minutes kRestartWindow{5};
+
+  struct Setup {
+    PluginFile file;
+    PluginPolicy policy;
+    std::filesystem::path program;
+    std::shared_ptr<const HostServices> services;
+    std::shared_ptr<Quarantine> quarantine;
+    std::string sha256;  // of the file: what is quarantined
+    plugin::FileIdentity identity;
+  };
+
+  RemotePlugin(plugin::Plugin& plugin, Setup setup);
+  RemotePlugin(const RemotePlugin&) = delete;
+  RemotePlugin& operator=(const RemotePlugin&) = delete;
+
+  // The table that stands for the plugin's own; finds its RemotePlugin by the lane of a request.
+  static const sf_plugin* table() noexcept;
+  static RemotePlugin* of(plugin::Plugin& plugin) noexcept { return plugin.remote; }
+
+  plugin::Plugin& plugin() const noexcept { return plugin_; }
+  // Of pinned ones the bytes are the same, whichever file they came from.
+  bool is(const plugin::FileIdentity& identity, const std::string& pin) const noexcept {
+    return setup_.file.sha256 == pin && (!pin.empty() || setup_.identity == identity);
+  }
+  // The first process. Blocks.
+  void start(LoadAttempt& attempt);
+  // The process that lives now; starts another one when it was lost.
+  Result<std::shared_ptr<HostPeer>> live();
+  // Ends it for good. Blocks.
+  void stop();
+
+ private:
+  std::shared_ptr<HostPeer> launch(LoadAttempt& attempt);
+  Error over_budget(const Error& last);
+
+  plugin::Plugin& plugin_;
+  const Setup setup_;
+  std::mutex mutex_;
+  std::shared_ptr<HostPeer> peer_;
+  std::deque<std::uint64_t> restarts_;  // when, monotonic nanoseconds
+  std::optional<Error> refused_;        // quarantined, or closed
+};
+
+// Opens a provider in the process; the proxy behind it opens it again in a later one.
+Result<sf_provider*> open_remote(RemotePlugin& plugin, const sf_open_request& request);
+
+}  // namespace sandforge::runner

@@ -1,0 +1,199 @@
+// The whole life of a sandforge-runner.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "plugin/abi_text.hpp"
+#include "runner/caller.hpp"
+#include "runner/greeting.hpp"
+#include "runner/harden.hpp"
+#include "runner/room.hpp"
+#include "sandforge/runner.hpp"
+
+namespace sandforge::runner {
+namespace {
+
+// What this process is for. Never destroyed: the plugin's code may be on some stack to the end.
+struct Process {
+  Hello hello;
+  std::shared_ptr<Connection> connection;
+  std::unique_ptr<Runtime> runtime;
+  std::mutex mutex;
+  std::shared_ptr<RunnerPeer> peer;
+  std::set<std::string> told;  // variables that were asked for in vain
+};
+
+Process& process() {
+  static auto* only = new Process;
+  return *only;
+}
+
+std::shared_ptr<RunnerPeer> peer_of(plugin::Plugin& plugin) {
+  Process& mine = process();
+  const std::lock_guard lock(mine.mutex);
+  if (!mine.peer) mine.peer = std::make_shared<RunnerPeer>(plugin, *mine.runtime, mine.connection);
+  return mine.peer;
+}
+
+// ---- Services that are not served here
+
+std::uint32_t log_level(sf_host*) noexcept {
+  return static_cast<std::uint32_t>(process().hello.log_level);
+}
+
+sf_status refuse_spawn(sf_host* host, sf_lane*, const sf_command*, const sf_stream_events*,
+                       const sf_process_events*, sf_process**, const sf_error_sink* err) noexcept {
+  const std::string& name = services::PluginHost::of(host).plugin().name();
+  return plugin::refuse(err, Error(Status::unsupported,
+                                   "the plugin " + name +
+                                       " may not run commands on this machine: the configuration "
+                                       "grants it by plugins.policies." +
+                                       name + ".allow.process",
+                                   "grant.process"));
+}
+
+const void* instead(std::string_view id) {
+  static const sf_log_service log = {sizeof(sf_log_service), &Call<&sf_log_service::write>::call,
+                                     &log_level};
+  static const sf_state_service state = {sizeof(sf_state_service),
+                                         &Call<&sf_state_service::get>::call,
+                                         &Call<&sf_state_service::set>::call};
+  static const sf_secrets_service secrets = {sizeof(sf_secrets_service),
+                                             &Call<&sf_secrets_service::get>::call};
+  static const sf_process_service no_process = {sizeof(sf_process_service), &refuse_spawn};
+  const Hello& hello = process().hello;
+  if (id == SF_SERVICE_LOG) return &log;
+  if (id == SF_SERVICE_STATE && hello.has_state) return &state;
+  if (id == SF_SERVICE_SECRETS && hello.has_secrets) return &secrets;
+  if (id == SF_SERVICE_PROCESS && !hello.may_run_programs) return &no_process;
+  return nullptr;
+}
+
+// A line of this process itself, such as a rule that the plugin broke.
+void log_line(std::string_view line) {
+  Process& mine = process();
+  std::shared_ptr<RunnerPeer> peer;
+  {
+    const std::lock_guard lock(mine.mutex);
+    peer = mine.peer;
+  }
+  if (!peer) return;
+  while (!line.empty() && line.back() == '\n')
+    line.remove_suffix(1);
+  wire::Writer out;
+  wire::write_call(
+      out, std::tuple<std::uint32_t, sf_str, const sf_log_field*, std::size_t, std::size_t>(
+               SF_LOG_WARN, sf_str{line.data(), line.size()}, nullptr, 0, sizeof(sf_log_field)));
+  peer->send(wire::Kind::call, wire::method_of(&sf_log_service::write), 0, 0, 0, out.out);
+}
+
+std::optional<std::string> granted_variable(const std::shared_ptr<Logger>& logger,
+                                            const std::string& name) {
+  Process& mine = process();
+  const auto& granted = mine.hello.granted_env;
+  if (const auto found = mine.hello.env.find(name); found != mine.hello.env.end())
+    return found->second;
+  if (std::find(granted.begin(), granted.end(), name) != granted.end()) return std::nullopt;
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (!mine.told.insert(name).second) return std::nullopt;
+  }
+  logger->write(LogLevel::warn,
+                "the plugin asked for a variable that is not granted: list it under "
+                "plugins.policies.NAME.allow.env",
+                {{"variable", name}});
+  return std::nullopt;
+}
+
+std::shared_ptr<const HostServices> make_services(Process& mine) {
+  auto services = std::make_shared<HostServices>();
+  Logger::Options options;
+  options.level = mine.hello.log_level;
+  services->runtime = mine.runtime.get();
+  services->logger = std::make_shared<Logger>(log_line, options);
+  services->env = [logger = services->logger](const std::string& name) {
+    return granted_variable(logger, name);
+  };
+  services->folders = mine.hello.folders;
+  services->guest_program = mine.hello.guest_program;
+  services->instead = instead;
+  return services;
+}
+
+// The host's socket, out of the way of whatever the plugin does with the first three.
+posix::Fd take_socket() {
+  posix::Fd socket(::fcntl(0, F_DUPFD_CLOEXEC, 3));
+  const posix::Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (null) ::dup2(null.get(), 0);
+  return socket;
+}
+
+bool greet(Process& mine) {
+  wire::FrameView frame;
+  if (mine.connection->first(frame) != wire::ParseResult::frame ||
+      frame.header.kind != wire::Kind::hello)
+    return false;
+  auto hello = decode_hello(frame.payload);
+  if (hello) {
+    mine.hello = std::move(*hello);
+    return true;
+  }
+  // Its own version is what the host has to see.
+  Ready ready;
+  ready.attempt.stage = LoadStage::load_failed;
+  ready.attempt.message = hello.error().message;
+  wire::Header header;
+  header.kind = wire::Kind::ready;
+  mine.connection->send(header, encode(ready));
+  return false;
+}
+
+}  // namespace
+
+Result<Route> route_of(sf_host* self, Method) {
+  return Route{peer_of(services::PluginHost::of(self).plugin()), 0, 0};
+}
+
+namespace {
+
+int run() {
+  Process& mine = process();
+  mine.connection = std::make_shared<Connection>(take_socket(), Connection::Full::wait);
+  if (!greet(mine)) {
+    std::fputs("sandforge-runner is started by a host, on a socket\n", stderr);
+    return 2;
+  }
+  Ready ready;
+  ready.hardening = harden(mine.hello);
+  mine.runtime = std::make_unique<Runtime>();
+  PluginLoader::Options options;
+  options.services = make_services(mine);
+  PluginLoader loader(options);
+  auto loaded = loader.load({mine.hello.path, mine.hello.origin, mine.hello.sha256, {}});
+  ready.attempt = std::move(loaded.attempt);
+  wire::Header header;
+  header.kind = wire::Kind::ready;
+  mine.connection->send(header, encode(ready));
+  if (loaded.plugin != nullptr) {
+    const auto peer = peer_of(*loaded.plugin);
+    mine.connection->run([&](const wire::FrameView& frame) { return peer->on_frame(frame); });
+    peer->clear();
+  }
+  mine.runtime.reset();
+  // No destructor of the plugin's libraries runs: their threads may still use what these destroy.
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+}  // namespace
+}  // namespace sandforge::runner
+
+int sandforge::run_plugin_runner() {
+  return runner::run();
+}

@@ -1,0 +1,105 @@
+// A host whose plugins run in processes of their own, with the plugin of fixtures/unruly.cpp.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "sandforge/registry.hpp"
+#include "sandforge/sandbox.hpp"
+#include "support/temp_dir.hpp"
+
+namespace sandforge::test {
+
+// Of the secrets service: every name that ends in "-token" is known.
+class TokenSource final : public SecretSource {
+ public:
+  void get(const std::string&, std::shared_ptr<const SessionContext> scope, std::string name,
+           Handler<std::optional<std::string>> done) override {
+    const bool known = name.size() > 6 && name.substr(name.size() - 6) == "-token";
+    const std::string session = scope && scope->session_id ? scope->session_id->str() : "nobody";
+    std::move(done)(known ? std::optional(name + " of " + session) : std::nullopt);
+  }
+};
+
+class RunnerHost {
+ public:
+  explicit RunnerHost(PluginPolicy policy = {}, std::filesystem::path program = SANDFORGE_RUNNER) {
+    policy.isolation = Isolation::process;
+    auto services = std::make_shared<HostServices>();
+    services->clock = clock;
+    services->logger = std::make_shared<Logger>([this](std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      log_ += line;
+    });
+    services->env = [](const std::string& name) -> std::optional<std::string> {
+      return "value of " + name;
+    };
+    services->secrets = std::make_shared<TokenSource>();
+    services->state = memory_state_store();
+    services->folders.data = folder / "data";
+    services->guest_program = SANDFORGE_GUEST;
+    ProviderRegistry::Options options;
+    options.services = std::move(services);
+    options.runner.program = std::move(program);
+    options.runner.others = policy;
+    options.runner.quarantine = folder / "quarantine";
+    registry = std::make_unique<ProviderRegistry>(runtime, std::move(options));
+    PluginSearchPath search;
+    search.add(SANDFORGE_UNRULY, "a test");
+    const auto report = registry->scan(search);
+    INFO(report.to_text());
+    REQUIRE(report.refused() == 0);
+  }
+
+  // `fail`: see the plugin.
+  std::shared_ptr<ProviderBackend> open(const std::string& fail = {}) {
+    json::Object options;
+    if (!fail.empty()) options.set("fail", fail);
+    options.set("record", record().string());
+    return registry->open("unruly", std::move(options));
+  }
+  std::shared_ptr<Sandbox> make(std::shared_ptr<ProviderBackend> provider, std::string id = "s",
+                                std::shared_ptr<SessionContext> context = nullptr) {
+    SandboxConfig config;
+    config.id = std::move(id);
+    config.context = std::move(context);
+    return Sandbox::create(runtime, std::move(provider), std::move(config)).value();
+  }
+  std::shared_ptr<Sandbox> make(const std::string& fail = {}) { return make(open(fail)); }
+
+  // Which machines exist. In the plugin's own folder, where it may write without a grant.
+  std::filesystem::path record() const { return folder.path() / "data/unruly/record"; }
+
+  std::string log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  TempDir folder;
+  Runtime runtime;
+  std::unique_ptr<ProviderRegistry> registry;
+
+ private:
+  std::mutex mutex_;
+  std::string log_;
+};
+
+template <class F>
+Error error_of(F&& call) {
+  try {
+    call();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+
+}  // namespace sandforge::test

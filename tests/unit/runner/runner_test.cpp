@@ -1,0 +1,124 @@
+// A plugin in a process of its own behaves as one in line: calls, streams, errors, services.
+#include <unistd.h>
+
+#include "runner_fixture.hpp"
+
+using namespace sandforge;
+using test::error_of;
+using test::RunnerHost;
+
+TEST_CASE("a whole life in a process of its own", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  const auto info = host.registry->find("unruly").value();
+  CHECK(info.in_process);
+  const auto started = sandbox->start();
+  CHECK(started.outcome == StartOutcome::created);
+  CHECK(sandbox->sandbox_id()->str() == "machine-s");
+  CHECK(sandbox->instructions() == "do as you like");
+  CHECK(sandbox->info().status == SandboxStatus::running);
+
+  const auto result = sandbox->execute_command("hello");
+  CHECK(result.out == "hello");
+  CHECK(result.exit_code == 0);
+
+  Command command;
+  command.shell = "pid";
+  const auto process = sandbox->spawn(command);
+  CHECK(process->wait().exit_code == 0);
+  sandbox->stop();
+  sandbox->destroy();
+  CHECK(host.registry->find("unruly")->faults == 0);
+}
+
+TEST_CASE("output of any size arrives whole, under the host's credit", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{65536},
+                                 std::size_t{65537}, std::size_t{3'000'000}}) {
+    std::size_t seen = 0;
+    ExecOptions options;
+    options.on_stdout = [&](std::string_view piece) { seen += piece.size(); };
+    const auto result = sandbox->execute_command("fill " + std::to_string(size), {}, options);
+    CHECK(result.exit_code == 0);
+    CHECK(seen == size);
+  }
+  CHECK(host.registry->find("unruly")->faults == 0);
+}
+
+TEST_CASE("input of any size arrives whole, and a closed one refuses more", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  sandbox->start();
+  Command command;
+  command.shell = "cat";
+  command.stdin_pipe = true;
+  const auto process = sandbox->spawn(command);
+  const std::string text(1'000'000, 'y');
+  process->write(text);
+  process->close_stdin();
+  const auto result = process->wait();
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.size() + result.stdout_dropped_bytes == text.size());
+  CHECK(error_of([&] { process->write("more"); }).code == Status::conflict);
+}
+
+TEST_CASE("errors of the plugin keep their code and their words", "[runner]") {
+  RunnerHost host;
+  const auto refused = error_of([&] { host.open("open"); });
+  CHECK(refused.code == Status::invalid);
+  CHECK(refused.message == "these options are wrong");
+  const auto settings = error_of([&] { host.make("create")->start(); });
+  CHECK(settings.code == Status::invalid);
+  CHECK(settings.message == "these settings are wrong");
+  const auto start = error_of([&] { host.make("start")->start(); });
+  CHECK(start.code == Status::no_space);
+  CHECK(start.message == "there is no room");
+}
+
+TEST_CASE("state, log and the callbacks of a session cross", "[runner]") {
+  RunnerHost host;
+  auto context = std::make_shared<SessionContext>();
+  context->session_id = SessionId("s");
+  context->sandbox_id = ProviderSandboxId("kept-id");
+  context->repository_access = [](Handler<RepositoryAccess> done) {
+    RepositoryAccess access;
+    access.clone_url = "https://example.org/r.git";
+    access.authorization.emplace();
+    access.authorization->token = "minted";
+    std::move(done)(std::move(access));
+  };
+  context->resolve_head = [](std::string url, std::string token,
+                             Handler<std::optional<std::string>> done) {
+    std::move(done)(std::optional(url + "@" + token));
+  };
+  const auto sandbox = host.make(host.open(), "s", context);
+  CHECK(sandbox->start().warnings == std::vector<std::string>{"knew kept-id"});
+  CHECK(sandbox->execute_command("access").out == "https://example.org/r.git minted");
+  CHECK(sandbox->execute_command("head u").out == "u@t");
+  CHECK(sandbox->execute_command("log this").out == "logged");
+  // The host takes calls of a plugin in their order: this answer comes after the record.
+  CHECK(sandbox->execute_command("keep v1").out == "v1");
+  const std::string log = host.log();
+  INFO(log);
+  CHECK(log.find("said plugin=unruly what=this hidden=***") != std::string::npos);
+  CHECK(log.find("s3cret-value") == std::string::npos);
+}
+
+TEST_CASE("many commands of many sandboxes at once", "[runner]") {
+  RunnerHost host;
+  const auto provider = host.open();
+  std::vector<std::shared_ptr<Sandbox>> sandboxes;
+  for (int i = 0; i < 8; ++i)
+    sandboxes.push_back(host.make(provider, "s" + std::to_string(i)));
+  std::vector<std::shared_ptr<Process>> processes;
+  Command command;
+  command.shell = "fill 100000";
+  for (int i = 0; i < 64; ++i)
+    processes.push_back(sandboxes[static_cast<std::size_t>(i) % 8]->spawn(command));
+  for (const auto& process : processes) {
+    const auto result = process->wait();
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.size() + result.stdout_dropped_bytes == 100'000);
+  }
+}
