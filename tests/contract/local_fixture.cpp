@@ -153,16 +153,6 @@ void LocalFixture::check_nothing_left() {
 
 // ---- Commands
 
-pid_t guest_of(const std::string& folder) {
-  for (const pid_t pid : processes_with(folder)) {
-    const auto line = describe({pid});
-    if (line.find("sandforge-guest") != std::string::npos &&
-        line.find("--root " + folder + " ") != std::string::npos)
-      return pid;
-  }
-  return 0;
-}
-
 std::string read_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

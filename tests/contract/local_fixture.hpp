@@ -22,6 +22,7 @@
 #include "sandforge/registry.hpp"
 #include "sandforge/runtime.hpp"
 #include "sandforge/sandbox.hpp"
+#include "support/guest_process.hpp"
 
 namespace sandforge::contract {
 
@@ -37,6 +38,7 @@ using conformance::open_sockets;
 using conformance::processes_with;
 using conformance::sh;
 using conformance::shell;
+using test::guest_of;
 
 // A folder of its own, gone afterwards.
 class TempFolder {
@@ -105,9 +107,6 @@ class LocalFixture {
   std::shared_ptr<ProviderBackend> provider_;
   std::vector<std::shared_ptr<Sandbox>> made_;
 };
-
-// The guest that serves the session in this folder; 0: none.
-pid_t guest_of(const std::string& folder);
 
 std::string read_text(const fs::path& path);
 // The number that a command wrote into a file; waits for it.
