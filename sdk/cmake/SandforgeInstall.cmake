@@ -2,7 +2,7 @@
 # targets that exist. Not installed itself.
 #
 #   sandforge-sdk   sandforge::sdk, sandforge::support, sandforge::testing, sandforge_add_plugin()
-#   sandforge       sandforge::core (finds sandforge-sdk by itself)
+#   sandforge       sandforge::core, sandforge::conformance (finds sandforge-sdk by itself)
 include(CMakePackageConfigHelpers)
 
 set(SANDFORGE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake)
@@ -125,14 +125,22 @@ install(FILES ${module_dir}/SandforgePlugin.cmake ${module_dir}/SandforgeEmbedMa
   ${module_dir}/SandforgeCheckPlugin.cmake ${module_dir}/sandforge_plugin.map
   DESTINATION ${SANDFORGE_CMAKE_DIR}/sandforge-sdk COMPONENT sandforge-sdk)
 
-# sandforge: core, and the archives of this tree that it is made of
+# The cases of the conformance suite: to read, and as a pattern for cases of one's own.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/conformance/
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/sandforge/conformance COMPONENT sandforge-sdk
+  FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
+
+# sandforge: core and the conformance suite, and the archives of this tree that they are made of
 if(TARGET sandforge::core)
   _sandforge_real(sandforge::core core)
-  set(core_archives ${sdk_archives} ${core})
+  set(core_archives ${sdk_archives} ${core} sandforge_conformance)
   set(core_packages "")
   _sandforge_prepare(${core} core_archives core_packages)
+  _sandforge_prepare(sandforge_conformance core_archives core_packages)
   list(REMOVE_ITEM core_archives ${sdk_archives})
   _sandforge_package(sandforge TARGETS ${core_archives} PACKAGES ${core_packages})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    COMPONENT sandforge FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  foreach(dir core/include hosts/conformance/include)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${dir}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+      COMPONENT sandforge FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  endforeach()
 endif()

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "contract/processes_of_host.hpp"
+#include "support/guest_process.hpp"
 
 namespace sandforge::bench {
 
@@ -41,7 +41,7 @@ LocalHost::~LocalHost() {
 }
 
 pid_t LocalHost::guest() const {
-  const pid_t pid = contract::guest_of((folder_.path() / "bench").string());
+  const pid_t pid = test::guest_of((folder_.path() / "bench").string());
   if (pid == 0) throw std::runtime_error("the guest is not to be found");
   return pid;
 }

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "contract/processes_of_host.hpp"
+#include "machine.hpp"
 #include "many.hpp"
 
 namespace sandforge::bench {
@@ -98,7 +98,7 @@ Held hold(LocalHost& host, int count) {
       if (i == count - 1) shell = piece;
       ++started;
     }));
-  if (!contract::eventually([&] { return started == count; }, std::chrono::seconds(60)))
+  if (!conformance::eventually([&] { return started == count; }, std::chrono::seconds(60)))
     throw std::runtime_error("not all commands have started");
   Held held;
   held.threads = static_cast<double>(threads_of_this_process());

@@ -153,22 +153,6 @@ void LocalFixture::check_nothing_left() {
 
 // ---- Commands
 
-CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options) {
-  return sandbox.exec({"sh", "-c", std::move(text)}, std::move(options));
-}
-
-Command shell(std::string text) {
-  Command command;
-  command.shell = std::move(text);
-  return command;
-}
-
-Command argv(std::vector<std::string> words) {
-  Command command;
-  command.argv = std::move(words);
-  return command;
-}
-
 std::string read_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;
@@ -185,28 +169,6 @@ pid_t read_pid(const fs::path& path) {
   INFO(path);
   REQUIRE(there);
   return static_cast<pid_t>(std::stol(read_text(path)));
-}
-
-// ---- Memory
-
-namespace {
-
-std::int64_t status_kib(const char* name) {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind(name, 0) == 0) return std::stoll(line.substr(std::string(name).size() + 1));
-  return 0;
-}
-
-}  // namespace
-
-PeakMemory::PeakMemory() {
-  std::ofstream("/proc/self/clear_refs") << "5";  // VmHWM starts anew
-  before_ = status_kib("VmHWM");
-}
-
-std::int64_t PeakMemory::growth_kib() const {
-  return status_kib("VmHWM") - before_;
 }
 
 }  // namespace sandforge::contract

@@ -17,10 +17,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "contract/processes_of_host.hpp"
+#include "in_sandbox.hpp"
+#include "machine.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/runtime.hpp"
 #include "sandforge/sandbox.hpp"
+#include "support/guest_process.hpp"
 
 namespace sandforge::contract {
 
@@ -28,6 +30,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using conformance::alive;
+using conformance::argv;
+using conformance::describe;
+using conformance::eventually;
+using conformance::open_sockets;
+using conformance::processes_with;
+using conformance::sh;
+using conformance::shell;
+using test::guest_of;
 
 // A folder of its own, gone afterwards.
 class TempFolder {
@@ -97,11 +108,6 @@ class LocalFixture {
   std::vector<std::shared_ptr<Sandbox>> made_;
 };
 
-// exec of sh -c TEXT.
-CommandResult sh(Sandbox& sandbox, std::string text, ExecOptions options = {});
-Command shell(std::string text);
-Command argv(std::vector<std::string> words);
-
 std::string read_text(const fs::path& path);
 // The number that a command wrote into a file; waits for it.
 pid_t read_pid(const fs::path& path);
@@ -117,38 +123,5 @@ Error error_of(Call&& call) {
   FAIL("no error was thrown");
   return {};
 }
-
-// Time that a call took.
-template <class Call>
-milliseconds timed(Call&& call) {
-  const auto begin = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
-}
-
-// Whether memory bounds mean anything in this build.
-constexpr bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return true;
-#else
-  return false;
-#endif
-#else
-  return false;
-#endif
-}
-
-// Growth of this process's memory at its peak, since construction.
-class PeakMemory {
- public:
-  PeakMemory();
-  std::int64_t growth_kib() const;
-
- private:
-  std::int64_t before_;
-};
 
 }  // namespace sandforge::contract

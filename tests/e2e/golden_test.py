@@ -10,7 +10,7 @@ from support.main import main
 
 COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "describe", "settings",
             "settings effective", "config", "config check", "plugins", "plugins doctor",
-            "fault-proxy", "new"]
+            "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"

@@ -51,6 +51,16 @@ build_project "$work/host"
 said=$("$work/host/build/first" "$prefix/lib/sandforge/plugins" "$work/host/root")
 [[ $said == "hello from"$'\n'"$work/host/root/first" ]] || fail "the host said: $said"
 
+step "a test runner of one's own, over the conformance suite"
+cp -r "$here/runner" "$work/runner"
+build_project "$work/runner"
+said=$("$work/runner/build/runner" "$prefix/lib/sandforge/plugins/local.so" no.such.case 2>&1) && fail "a glob that fits nothing was taken"
+[[ $said == *"fits no case"* ]] || fail "the runner said: $said"
+said=$("$work/runner/build/runner" "$prefix/lib/sandforge/plugins/local.so" contract.A1 cases.G_files)
+[[ $said == *"local: 2 cases: 1 pass, 0 fail, 1 not applicable, 0 unverified"* ]] ||
+  fail "the runner said: $said"
+[[ -f $prefix/share/sandforge/conformance/commands.json ]] || fail "no cases were installed"
+
 step "the plugins that the README of the sdk shows, in both styles"
 export SANDFORGE_STATE_DIR=$work/state
 for style in minimal coroutine; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compares the rows of tests/contract/coverage.txt with the tags of the test cases: a row without a
-# test and without a reason, and a tag that is no row, are mistakes.
+# Compares the rows of tests/contract/coverage.txt with the cases of the conformance suite and the
+# tags of the test cases: a row without a case, a test or a reason, and an id or a tag that is no row,
+# are mistakes. The case `cases.A02.bytes` belongs to the row `cases.A02`.
 #
 #   tests/tools/coverage.sh [--table] [TREE]     TREE is the source tree, this one by default
 set -euo pipefail
@@ -14,7 +15,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$(cd "${1:-$here/../..}" && pwd)
 rows=$tree/tests/contract/coverage.txt
 
-mapfile -t sources < <(cd "$tree" && find tests -name '*_test.cpp' | sort)
+mapfile -t sources < <(cd "$tree" && find tests -name '*_test.cpp' | sort;
+                       find sdk/conformance -name '*.json' 2>/dev/null | sort)
 cd "$tree"
 awk -v table="$table" -v rows="$rows" '
   # The rows.
@@ -27,6 +29,19 @@ awk -v table="$table" -v rows="$rows" '
     order[++count] = id
     if (NF > 1 && ($2 != "-" || NF < 3)) bad("not of the form ID - REASON: " $0)
     if (NF > 2) { reason[id] = $0; sub(/^[^ ]+ - /, "", reason[id]) }
+    next
+  }
+  # The ids of the suite.
+  FILENAME ~ /\.json$/ {
+    while (match($0, /"id": *"[^"]*"/)) {
+      id = substr($0, RSTART, RLENGTH)
+      sub(/^"id": *"/, "", id)
+      sub(/"$/, "", id)
+      $0 = substr($0, RSTART + RLENGTH)
+      row = id
+      if (split(id, part, ".") > 2) row = part[1] "." part[2]
+      shown[row] = shown[row] "\n    " FILENAME ": " id
+    }
     next
   }
   # The heads of test cases: name and tags, up to the brace.

@@ -48,6 +48,15 @@ printf 'cases.A01\ncases.A02\n' >"$rows"
 printf '// [cases.A02]\nvoid f() {\n  g("[cases.A02]");\n}\n' >>"$test"
 fails "no test shows cases.A02" "$here/coverage.sh" "$work"
 
+# A case of the suite, on a line of its own or not, shows its row.
+mkdir -p "$work/sdk/conformance"
+printf '{"cases":[{"id": "cases.A02.more", "about": "x"},\n {\n"id": "cases.A03"}]}\n' \
+  >"$work/sdk/conformance/a.json"
+fails "no row of that name: [cases.A03]" "$here/coverage.sh" "$work"
+echo 'cases.A03' >>"$rows"
+"$here/coverage.sh" "$work" >"$work/out"
+rm -r "$work/sdk"
+
 echo '# none' >"$work/tests/tools/header_tests.txt"
 touch "$work/core/include/sandforge/a.hpp"
 "$here/header_tests.sh" "$work" >"$work/out"

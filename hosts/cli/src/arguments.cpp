@@ -1,4 +1,4 @@
-// The only file that includes CLI11.
+// The only file that is compiled with CLI11.
 #include "arguments.hpp"
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "argument_mistakes.hpp"
+#include "conformance_arguments.hpp"
 #include "exit_codes.hpp"
 #include "harmless.hpp"
 #include "sandforge/setup_plan.hpp"
@@ -259,6 +260,13 @@ struct Builder {
     sub->add_flag("--clear-quarantine", doctor.clear_quarantine,
                   "Let plugins run again whose process was lost too often");
     on(sub, [this] { return Subcommand(doctor); });
+
+    sub = app.add_subcommand("conformance", "Judge a plugin by the cases of the suite");
+    add_conformance_options(*sub, conformance);
+    on(sub, [this] {
+      if (conformance.plugin.empty() && !conformance.list) throw CLI::RequiredError("PLUGIN");
+      return Subcommand(conformance);
+    });
   }
 
   void add_fault_proxy() {
@@ -345,6 +353,7 @@ struct Builder {
   DescribeArguments describe;
   SettingsArguments settings;
   ConfigCheckArguments check;
+  ConformanceArguments conformance;
   FaultProxyArguments fault_proxy;
   NewArguments made;
   std::vector<std::string> command;

@@ -97,10 +97,25 @@ struct NewArguments {
   std::string language = "cpp";
 };
 
+struct ConformanceArguments {
+  std::string plugin;
+  std::string provider;
+  std::string options;  // file
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::vector<std::string> case_files;
+  std::string junit;  // file; empty: none
+  std::optional<std::uint64_t> seed;
+  unsigned jobs = 0;  // 0: one for each processor
+  std::optional<std::chrono::milliseconds> bound;
+  bool list = false;
+};
+
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
                  RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments>;
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
+                 ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;

@@ -20,6 +20,7 @@ struct Dispatch {
   int operator()(const SettingsArguments& a) const { return settings_command(app, a); }
   int operator()(const ConfigCheckArguments& a) const { return config_check_command(app, a); }
   int operator()(const PluginsDoctorArguments& a) const { return plugins_doctor_command(app, a); }
+  int operator()(const ConformanceArguments& a) const { return conformance_command(app, a); }
   int operator()(const FaultProxyArguments& a) const { return fault_proxy_command(app, a); }
   int operator()(const NewArguments& a) const { return new_command(app, a); }
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli.hpp"
+#include "sandforge/conformance.hpp"
 
 namespace {
 
@@ -18,6 +19,7 @@ void occupy_standard_descriptors() {
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
+  if (const auto code = sandforge::conformance::case_process(argc, argv)) return *code;
   // Commands run as the same user: they must not read our environment and memory.
   ::prctl(PR_SET_DUMPABLE, 0);
   return sandforge::cli::cli_main(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));

@@ -15,6 +15,7 @@ int providers_command(App& app, const ProvidersArguments& arguments);
 int describe_command(App& app, const DescribeArguments& arguments);
 int settings_command(App& app, const SettingsArguments& arguments);
 int config_check_command(App& app, const ConfigCheckArguments& arguments);
+int conformance_command(App& app, const ConformanceArguments& arguments);
 int plugins_doctor_command(App& app, const PluginsDoctorArguments& arguments);
 int fault_proxy_command(App& app, const FaultProxyArguments& arguments);
 int new_command(App& app, const NewArguments& arguments);

@@ -1,0 +1,31 @@
+// A case of the suite as data: what it needs, and its steps. The format: sdk/conformance/README.md.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandforge/conformance.hpp"
+#include "sandforge/error.hpp"
+
+namespace sandforge::conformance {
+
+struct Case : CaseInfo {
+  bool of_core = false;  // its subject is core; the plugin is not opened
+  std::chrono::seconds bound{60};
+  json::Array steps;
+};
+
+// All cases of the suite, in its order.
+const std::vector<Case>& suite_cases();
+// Of one text; `file` is for messages. Throws Exception: invalid, with the place.
+std::vector<Case> read_cases(std::string_view text, const std::string& file);
+// What the request selects of the suite and its files.
+std::vector<Case> select_cases(const Request& request);
+
+// Whether the whole of `text` fits: * is any run of characters, ? any one.
+bool fits_glob(std::string_view glob, std::string_view text) noexcept;
+
+}  // namespace sandforge::conformance

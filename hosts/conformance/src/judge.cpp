@@ -1,0 +1,69 @@
+#include "judge.hpp"
+
+#include "procedure.hpp"
+#include "steps.hpp"
+
+namespace sandforge::conformance {
+namespace {
+
+// What a case may need that no provider declares: faults on the way to it, which core can make.
+constexpr std::string_view kFaults = "fault";
+
+void meet_needs(Host& host, const Case& one) {
+  for (const auto& need : one.needs)
+    if (need != kFaults) host.need(need);
+}
+
+Judgement absent(Host& host, const std::string& feature) {
+  const bool refused = refuses(host, feature);
+  return {Verdict::not_applicable,
+          feature + " is declared absent" +
+              (refused ? ", and refused as unsupported"
+                       : "; the suite knows no call that would be refused")};
+}
+
+Judgement run(Host& host, const Case& one) {
+  try {
+    if (!one.of_core) meet_needs(host, one);
+    run_steps(host, one);
+    return {Verdict::pass, {}};
+  } catch (const Abandoned&) {
+    return {Verdict::fail, {}};
+  } catch (const Undecided& undecided) {
+    return {Verdict::unverified, undecided.why};
+  } catch (const Absent& missing) {
+    return absent(host, missing.feature);
+  }
+}
+
+// A case that is itself wrong says nothing about the plugin.
+bool is_mistake_of_the_case(const Error& error) {
+  return error.reason == "conformance.bad_step";
+}
+
+Judgement guarded(Host& host, const Case& one) {
+  try {
+    return run(host, one);
+  } catch (const Exception& thrown) {
+    if (is_mistake_of_the_case(thrown.error())) return {Verdict::unverified, thrown.what()};
+    findings().add(std::string("an error: ") + thrown.what());
+  } catch (const std::bad_variant_access&) {
+    return {Verdict::unverified, "a step of the case has a value of the wrong kind"};
+  } catch (const std::exception& thrown) {
+    findings().add(std::string("an error: ") + thrown.what());
+  } catch (const Abandoned&) {
+  }
+  return {Verdict::fail, {}};
+}
+
+}  // namespace
+
+Judgement judge(const Case& one, Setting setting) {
+  Host host(std::move(setting));
+  auto out = guarded(host, one);
+  host.finish();
+  if (!findings().empty()) return {Verdict::fail, findings().text()};
+  return out;
+}
+
+}  // namespace sandforge::conformance

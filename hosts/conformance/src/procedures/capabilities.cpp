@@ -1,0 +1,143 @@
+// What a provider declares: that it is used by some case, and that what is absent is refused.
+#include <functional>
+#include <set>
+#include <stop_token>
+
+#include "case.hpp"
+#include "procedure.hpp"
+#include "sandforge/schema.hpp"
+
+namespace sandforge::conformance {
+namespace {
+
+void expect_unsupported(const std::string& feature, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const UnsupportedFeatureError&) {
+    return;
+  } catch (const Exception& other) {
+    findings().add(feature + " is declared absent, and is refused as " +
+                   std::string(to_string(other.error().code)) +
+                   ", not as UNSUPPORTED: " + other.what());
+    return;
+  }
+  findings().add(feature + " is declared absent, but a call for it is not refused");
+}
+
+using Probe = std::function<void(Host&, Sandbox&)>;
+
+SpawnOptions without_input() {
+  SpawnOptions options;
+  options.stdin_pipe = false;
+  return options;
+}
+
+const std::map<std::string, Probe>& probes() {
+  static const std::map<std::string, Probe> all = {
+      {"spawn.stdin",
+       [](Host&, Sandbox& sandbox) {
+         sandbox.spawn(argv({"cat"}), SpawnOptions())->close_stdin();
+       }},
+      {"spawn.signal",
+       [](Host&, Sandbox& sandbox) {
+         const auto process = sandbox.spawn(argv({"sleep", "20"}), without_input());
+         process->signal(10);
+       }},
+      {"spawn.user",
+       [](Host&, Sandbox& sandbox) {
+         ExecOptions options;
+         options.user = "nobody";
+         sandbox.exec({"true"}, options);
+       }},
+      {"spawn.detach",
+       [](Host&, Sandbox& sandbox) {
+         auto options = without_input();
+         options.detach = true;
+         sandbox.spawn(argv({"true"}), options)->wait();
+       }},
+      {"pty",
+       [](Host&, Sandbox& sandbox) {
+         SpawnOptions options;
+         options.tty = Tty();
+         sandbox.spawn(argv({"true"}), options)->wait();
+       }},
+      {"stderr.combined",
+       [](Host&, Sandbox& sandbox) {
+         ExecOptions options;
+         options.combined = true;
+         sandbox.exec({"true"}, options);
+       }},
+      {"env.per_command",
+       [](Host&, Sandbox& sandbox) {
+         sandbox.exec({"true"}, with_env({{"A", "b"}}));
+       }},
+      {"env.unset",
+       [](Host&, Sandbox& sandbox) {
+         sandbox.exec({"true"}, with_env({{"A", std::nullopt}}));
+       }},
+  };
+  return all;
+}
+
+// Every feature that the plugin declares is needed by some case, so that none is taken on trust.
+void all_exercised(Host& host) {
+  std::set<std::string> needed = {"destroy.keeps_directory"};  // cases look what is there
+  for (const auto& one : suite_cases())
+    needed.insert(one.needs.begin(), one.needs.end());
+  std::string missing;
+  for (const auto& feature : host.description().features)
+    if (needed.count(feature) == 0) missing += (missing.empty() ? "" : ", ") + feature;
+  if (!missing.empty()) unverified("declared, and exercised by no case: " + missing);
+}
+
+void described(Host& host) {
+  const auto& description = host.description();
+  const auto compiled = compile_schema(description.settings_schema, SchemaProfile::settings);
+  CHECK((compiled.schema != nullptr));
+  std::set<std::string> once(description.features.begin(), description.features.end());
+  CHECK(once.size() == description.features.size());
+}
+
+// A whole life of a sandbox, in which the plugin breaks no rule of the boundary. That it prints
+// nothing and leaves no handle, process or file is looked at after every case.
+void keeps_rules(Host& host) {
+  const auto sandbox = host.started();
+  CHECK(sandbox->exec({"true"}).success);
+  std::stop_source stop;
+  ExecOptions options;
+  options.stop = stop.get_token();
+  options.on_stdout = [&](std::string_view) { stop.request_stop(); };
+  CHECK(sandbox->exec({"sh", "-c", "echo x; sleep 30"}, options).outcome == Outcome::cancelled);
+  CHECK_FALSE(sandbox->exec({"sh", "-c", "exit 3"}).success);
+  sandbox->info();
+  sandbox->instructions();
+  sandbox->stop();
+  sandbox->start();
+  sandbox->destroy();
+  const auto info = host.registry().find(host.provider_name());
+  REQUIRE(info.has_value());
+  CHECK(info->faults == 0);
+}
+
+void not_in_core_yet(Host&) {
+  unverified("the provider declares it, and the suite has no way yet to call it");
+}
+
+}  // namespace
+
+bool refuses(Host& host, const std::string& feature) {
+  const auto probe = probes().find(feature);
+  if (probe == probes().end()) return false;
+  const auto sandbox = host.started("refusal");
+  expect_unsupported(feature, [&] { probe->second(host, *sandbox); });
+  return true;
+}
+
+void add_capabilities(Procedures& to) {
+  to["capabilities.all_exercised"] = all_exercised;
+  to["capabilities.described"] = described;
+  to["capabilities.keeps_rules"] = keeps_rules;
+  to["capabilities.not_in_core_yet"] = not_in_core_yet;
+}
+
+}  // namespace sandforge::conformance

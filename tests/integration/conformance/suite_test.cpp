@@ -1,0 +1,95 @@
+// Whole runs over plugins that are right, and cases of one's own.
+#include <set>
+
+#include "fixture.hpp"
+#include "sandforge/error.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace conformance_test;
+
+namespace {
+
+std::set<std::string> with(const conformance::Report& report, Verdict verdict) {
+  std::set<std::string> out;
+  for (const auto& one : report.cases)
+    if (one.verdict == verdict) out.insert(one.id);
+  return out;
+}
+
+conformance::Report run_own(const std::string& steps, const std::string& more = "") {
+  const sandforge::test::TempDir folder;
+  auto wanted = request(LOCAL_PLUGIN, {"own"});
+  wanted.case_files = {folder.write("own.json", R"({"cases":[{"id":"own","about":"one of ours",)" +
+                                                    more + R"("steps":[)" + steps + "]}]}")};
+  return conformance::run(wanted);
+}
+
+}  // namespace
+
+TEST_CASE("local passes all cases, or they are not applicable") {
+  const auto report = conformance::run(request(LOCAL_PLUGIN));
+  INFO(to_text(report));
+  CHECK(with(report, Verdict::fail) == std::set<std::string>());
+  CHECK(with(report, Verdict::unverified) == std::set<std::string>());
+  CHECK(report.provider == "local");
+  CHECK(report.seed == 42);
+}
+
+TEST_CASE("a case of one's own passes or fails by its steps") {
+  CHECK(run_own(R"({"run":"echo hi","expect":{"out":"hi\n"}})").cases[0].verdict == Verdict::pass);
+  const auto wrong = run_own(R"({"run":"echo hi","expect":{"out":"ho\n","code":0}})");
+  CHECK(wrong.cases[0].verdict == Verdict::fail);
+  CHECK(wrong.cases[0].reason.find("is: \"hi\\n\" == \"ho\\n\"") != std::string::npos);
+  const auto error = run_own(R"({"exec":["no-such-program-here"]})");
+  CHECK(error.cases[0].verdict == Verdict::fail);
+  CHECK(error.cases[0].reason.find("no-such-program-here") != std::string::npos);
+  CHECK(run_own(R"({"exec":["no-such-program-here"],"expect":{"error":{"code":"NOT_FOUND"}}})")
+            .cases[0]
+            .verdict == Verdict::pass);
+  const auto none = run_own(R"({"run":"true","expect":{"error":{"code":"NOT_FOUND"}}})");
+  CHECK(none.cases[0].verdict == Verdict::fail);
+  CHECK(none.cases[0].reason.find("no error was thrown") != std::string::npos);
+}
+
+TEST_CASE("a step that is not well formed is refused before anything runs") {
+  for (const char* step :
+       {R"({"walk":"x"})", R"({"run":"x","exec":["y"]})", R"({"run":"x","expct":{}})",
+        R"({"run":"x","expect":{"outt":"y"}})", R"({"call":"no.such_procedure"})",
+        R"({"status":"running","args":[]})"}) {
+    CAPTURE(step);
+    CHECK_THROWS_AS(run_own(step), sandforge::InvalidArgumentError);
+  }
+}
+
+TEST_CASE("a case that cannot be decided is unverified") {
+  const auto report = run_own(R"({"run":5})");
+  CHECK(report.cases[0].verdict == Verdict::unverified);
+  CHECK(exit_code(report) == 3);
+}
+
+TEST_CASE("a case is ended at its bound, with all that it started") {
+  const auto report = run_own(R"({"run":"setsid sleep 300 & sleep 300"})", R"("bound":2,)");
+  CHECK(report.cases[0].verdict == Verdict::fail);
+  CHECK(report.cases[0].reason.find("took longer than 2000 ms") != std::string::npos);
+  CHECK(report.cases[0].reason.find("sleep 300") != std::string::npos);
+}
+
+TEST_CASE("a run that was asked to stop is unverified") {
+  std::stop_source stop;
+  auto wanted = request(LOCAL_PLUGIN, {"contract.A1", "contract.A2"});
+  wanted.jobs = 1;
+  wanted.stop = stop.get_token();
+  wanted.on_result = [&](const conformance::CaseResult&) { stop.request_stop(); };
+  const auto report = conformance::run(wanted);
+  CHECK(report.cases[0].verdict == Verdict::pass);
+  CHECK(report.cases[1].verdict == Verdict::unverified);
+}
+
+TEST_CASE("a file that is no plugin, and a provider that it has not, are errors") {
+  const sandforge::test::TempDir folder;
+  const auto file = folder.write("no.so", "hello");
+  CHECK_THROWS_AS(conformance::run(request(file.c_str())), sandforge::InvalidArgumentError);
+  auto other = request(LOCAL_PLUGIN);
+  other.subject.provider = "docker";
+  CHECK_THROWS_WITH(conformance::run(other), "the plugin has no provider docker, only: local");
+}
