@@ -148,6 +148,20 @@ void own_directory(Host& host) {
   CHECK(sandbox->exec({"pwd"}, options).out == *config.working_directory + "/sub\n");
 }
 
+// As the user that commands run as anyway: to become another needs rights that not all have.
+void named_user(Host& host) {
+  const auto sandbox = host.started();
+  const auto own = sandbox->exec({"id", "-un"}).out;
+  REQUIRE(own.size() > 1);
+  ExecOptions options;
+  options.user = own.substr(0, own.size() - 1);
+  CHECK(sandbox->exec({"id", "-un"}, options).out == own);
+  options.user = "nobody-of-that-name";
+  const Error error = error_of([&] { sandbox->exec({"true"}, options); });
+  CHECK(error.message.find("nobody-of-that-name") != std::string::npos);
+  CHECK_FALSE(error.may_have_started);
+}
+
 }  // namespace
 
 void add_environment(Procedures& to) {
@@ -159,6 +173,7 @@ void add_environment(Procedures& to) {
   to["environment.planted_profiles"] = planted_profiles;
   to["environment.directories"] = directories;
   to["environment.own_directory"] = own_directory;
+  to["environment.named_user"] = named_user;
 }
 
 }  // namespace sandforge::conformance
