@@ -1,7 +1,9 @@
 // Every struct and every call of the boundary goes over the wire and comes back the same.
-#include <catch2/catch.hpp>
+#include <sandforge/wire/runner/codec.hpp>
 
 #include <set>
+
+#include <catch2/catch.hpp>
 
 #include <sandforge/wire/runner/calls.hpp>
 

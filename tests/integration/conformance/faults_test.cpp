@@ -73,15 +73,13 @@ TEST_CASE("a plugin that ends its process fails, and nobody else does") {
 }
 
 TEST_CASE("a plugin that makes a second machine fails") {
-  fails("second machine", "contract.B5", "connected");
+  fails("second machine", "cases.D02.restart", "kept");
 }
 
-TEST_CASE("what is declared absent must be refused") {
+TEST_CASE("what is declared absent is refused, also where the plugin could do it") {
   const auto found = judged("hides what it can", "contract.A7");
-  CAPTURE(found.reason);
-  CHECK(found.verdict == Verdict::fail);
-  CHECK(found.reason.find("env.per_command is declared absent, but a call for it is not refused") !=
-        std::string::npos);
+  CHECK(found.verdict == Verdict::not_applicable);
+  CHECK(found.reason == "env.per_command is declared absent, and refused as unsupported");
 }
 
 TEST_CASE("what is declared and exercised by no case is unverified") {

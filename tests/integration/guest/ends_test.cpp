@@ -53,7 +53,8 @@ TEST_CASE("A07 also while credit is withheld", "[cases.A07]") {
   Guest guest;
   Host& host = guest.host();
   host.auto_grant = false;
-  wire::SpawnRequest r = shell("yes " + sleeper + " & echo hi; exit 3");
+  // Its own word first: what finds the pipe full waits for the credit.
+  wire::SpawnRequest r = shell("echo hi; yes " + sleeper + " & exit 3");
   r.window = 1000;
   const auto id = host.spawn(r);
   REQUIRE(host.until([&] { return host.of(id).exit.has_value(); }));

@@ -63,7 +63,8 @@ TEST_CASE("load: a good plugin") {
   CHECK(result.providers == std::vector<std::string>{"fixture-good-a"});
   CHECK(text_of(result) == "plugins: 1 usable, 0 refused\n\nloaded: " + fixture("good_a").string() +
                                "\n  plugin: good-a 1.2.3, providers: fixture-good-a\n"
-                               "  from: a test\n");
+                               "  from: a test\n"
+                               "  runs: inside this process\n");
 }
 
 TEST_CASE("load: a second load answers the same plugin") {

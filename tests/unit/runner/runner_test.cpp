@@ -1,4 +1,6 @@
 // A plugin in a process of its own behaves as one in line: calls, streams, errors, services.
+#include "sandforge/runner.hpp"
+
 #include <unistd.h>
 
 #include "runner_fixture.hpp"
