@@ -11,6 +11,8 @@
 namespace sandforge::conformance {
 namespace {
 
+constexpr std::size_t kRulesShown = 20;
+
 // Descriptors of this process that belong to somebody else's file or socket: what they stand for.
 // Those that the process has of itself, such as the event queue of a sanitizer, are there before.
 std::set<std::string> open_descriptors() {
@@ -74,6 +76,14 @@ ProviderRegistry& Host::registry() {
   services->folders.cache = base() / "tmp" / "cache";
   services->folders.runtime = base() / "tmp" / "run";
   services->guest_program = setting_.guest_program;
+  Logger::Options log;
+  log.level = LogLevel::warn;
+  services->logger = std::make_shared<Logger>(
+      [kept = broken_rules_](std::string_view line) {
+        if (line.find("broke a rule") != std::string_view::npos && kept->size() < kRulesShown)
+          kept->emplace_back(line.substr(0, line.find('\n')));
+      },
+      log);
   ProviderRegistry::Options options;
   options.services = std::move(services);
   registry_ = std::make_unique<ProviderRegistry>(*runtime_, std::move(options));
@@ -192,14 +202,20 @@ void Host::finish() {
       findings().add("destroy of " + sandbox->id() + " failed at the end: " + error.what());
     }
   }
+  std::uint64_t faults = 0;
   if (registry_)
     for (const auto& info : registry_->list())
-      if (info.faults != 0)
-        findings().add("the plugin broke rules of the boundary: " + std::to_string(info.faults));
+      faults += info.faults;
   made_.clear();
   provider_.reset();
   registry_.reset();
-  runtime_.reset();
+  runtime_.reset();  // and nobody writes to the log any more
+  if (faults != 0) {
+    std::string text = "the plugin broke rules of the boundary: " + std::to_string(faults);
+    for (const auto& line : *broken_rules_)
+      text += "\n  " + line;
+    findings().add(text);
+  }
   check_files();
   const auto extra = [this] {
     auto now = open_descriptors();

@@ -91,6 +91,9 @@ class Host {
   std::shared_ptr<std::map<std::string, std::string>> env_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<ProviderRegistry> registry_;
+  // What the log says of rules that the plugin broke; the logger's while the runtime lives.
+  std::shared_ptr<std::vector<std::string>> broken_rules_ =
+      std::make_shared<std::vector<std::string>>();
   std::string provider_name_;
   std::shared_ptr<ProviderBackend> provider_;
   std::optional<Description> description_;
