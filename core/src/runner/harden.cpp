@@ -28,6 +28,13 @@ constexpr std::uint64_t kExecute = 1U << 0, kWriteFile = 1U << 1, kReadFile = 1U
 constexpr std::uint64_t kChange = ((1U << 13) - 1) & ~((1U << 4) - 1);  // remove and make anything
 constexpr std::uint64_t kRefer = 1U << 13, kTruncate = 1U << 14;        // of versions 2 and 3
 
+// The shadow memory of a sanitizer is larger than any limit.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitMemory = false;
+#else
+constexpr bool kLimitMemory = true;
+#endif
+
 void set_limit(int resource, std::uint64_t value) {
   struct rlimit limit = {};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
@@ -80,7 +87,7 @@ std::string confine_files(const std::vector<std::string>& writable) {
 std::string harden(const Hello& hello) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   set_limit(RLIMIT_CORE, 0);
-  if (hello.memory_mb > 0) set_limit(RLIMIT_DATA, hello.memory_mb << 20);
+  if (kLimitMemory && hello.memory_mb > 0) set_limit(RLIMIT_DATA, hello.memory_mb << 20);
   if (hello.open_files > 0) set_limit(RLIMIT_NOFILE, hello.open_files);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return std::string("privileges are not given up: ") + std::strerror(errno);
