@@ -201,12 +201,19 @@ TEST_CASE("core names no provider") {
 }
 
 TEST_CASE("unfinished work and paths of one machine, in any text file") {
-  CHECK(rules("README.md", "first\nTODO: second\n") == "unfinished");
+  CHECK(rules("README.md", "# A page\nfirst\nTODO: second\n") == "unfinished");
   CHECK(rules("core/src/a.cpp", "// FIXME\n") == "unfinished");
-  CHECK(rules("README.md", "mastodons\n") == "");
+  CHECK(rules("README.md", "# A page\nmastodons\n") == "");
   CHECK(rules("tests/run.sh", "cd /home/alice/src\n") == "machine-path");
-  CHECK(rules("README.md", "/somewhere/checkout/build\n") == "machine-path");
-  CHECK(rules("README.md", "/home/user/app, /home/x and /var/lib\n") == "");
+  CHECK(rules("README.md", "# A page\n/somewhere/checkout/build\n") == "machine-path");
+  CHECK(rules("README.md", "# A page\n/home/user/app, /home/x and /var/lib\n") == "");
+}
+
+TEST_CASE("a page begins with its title") {
+  CHECK(rules("core/README.md", "#core\n\nWhat is here.\n") == "page-title");
+  CHECK(rules("core/README.md", "") == "page-title");
+  CHECK(rules("core/README.md", "# core\n\nWhat is here.\n") == "");
+  CHECK(rules("core/src/a.cpp", "// core\n") == "");
 }
 
 TEST_CASE("a finding names the line") {

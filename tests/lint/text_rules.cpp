@@ -1,6 +1,8 @@
-// Rules for every text file: marks of unfinished work, paths that exist on one machine only.
+// Rules for every text file: marks of unfinished work, paths that exist on one machine only, pages
+// without a title.
 #include <regex>
 #include <string>
+#include <string_view>
 
 #include "lint/lint.hpp"
 
@@ -10,6 +12,13 @@ void check_text(const Source& source, const Tree& tree, Findings& findings) {
   // /home/user is the documented home of a sandbox, /home/app and /home/x are names in examples.
   static const std::regex home(R"(/(home|Users)/(?!(user|app|x)\b)[a-z][a-z0-9_-]*)");
   static const std::regex unfinished(R"(\b(TODO|FIXME|XXX)\b)");
+
+  const auto ends_in = [&](std::string_view end) {
+    return source.path.size() > end.size() &&
+           source.path.compare(source.path.size() - end.size(), end.size(), end) == 0;
+  };
+  if (ends_in(".md") && source.text.rfind("# ", 0) != 0)
+    findings.add("page-title", 1, "a page begins with its title; a formatter of code spoils pages");
 
   int number = 0;
   std::size_t start = 0;
