@@ -25,7 +25,9 @@ namespace {
 
 constexpr std::chrono::seconds kReadyLimit{10};
 constexpr int kEndLimitMs = 2000;  // for a runner that was asked to end
-constexpr int kMaxQueued = 4096;   // calls of a plugin that have not had their turn
+// Calls of a plugin that have not had their turn: each costs its payload and a little more.
+constexpr std::size_t kMaxQueued = 64U << 20;
+constexpr std::size_t kQueuedCall = 16U << 10;
 constexpr std::size_t kMaxContexts = 100'000;
 
 template <class S>
@@ -310,10 +312,11 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
 
 // Whatever it asks for runs on our lane, so that this thread runs nobody's code.
 bool HostPeer::on_call(const wire::FrameView& frame) {
-  if (queued_.fetch_add(1) >= kMaxQueued) return false;
+  const std::size_t cost = frame.payload.size() + kQueuedCall;
+  if (queued_.fetch_add(cost) + cost > kMaxQueued) return false;
   lane_.post([self = std::static_pointer_cast<HostPeer>(shared_from_this()), header = frame.header,
-              payload = std::string(frame.payload)] {
-    self->queued_.fetch_sub(1);
+              payload = std::string(frame.payload), cost] {
+    self->queued_.fetch_sub(cost);
     if (!self->serve(header, payload)) self->connection().close(kBroken);
   });
   return true;

@@ -101,7 +101,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   bool settled_ = false;
   std::atomic<bool> hung_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<int> queued_{0};
+  std::atomic<std::size_t> queued_{0};
 
   std::mutex contexts_mutex_;
   std::unordered_map<Id, sf_context*> contexts_;  // held for the plugin

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -117,13 +118,16 @@ Result<void> Quarantine::add(const Quarantined& entry) {
 }
 
 std::size_t Quarantine::clear() {
-  const auto all = list();
-  std::error_code ignored;  // somebody else may clear it, too
-  for (const Quarantined& entry : all)
-    if (!folder_.empty()) std::filesystem::remove(folder_ / (entry.sha256 + ".json"), ignored);
-  const std::lock_guard lock(mutex_);
-  known_.clear();
-  return all.size();
+  if (folder_.empty()) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(known_, {}).size();
+  }
+  std::size_t cleared = 0;
+  for (const Quarantined& entry : list()) {
+    std::error_code kept;  // what could not be removed is still in the list, and not counted
+    if (std::filesystem::remove(folder_ / (entry.sha256 + ".json"), kept)) ++cleared;
+  }
+  return cleared;
 }
 
 }  // namespace sandforge::runner
