@@ -22,6 +22,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/usr)
   list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/build/deps/usr)
 endif()
 
+define_property(TARGET PROPERTY SANDFORGE_TEST_CODE INITIALIZE_FROM_VARIABLE SANDFORGE_TEST_CODE
+  BRIEF_DOCS "The target is a test or a part of one; HEADERS: it instantiates headers of ours")
+
 # Warnings and instrumentation that every target of ours takes.
 add_library(sandforge_flags INTERFACE)
 target_compile_options(sandforge_flags INTERFACE
@@ -40,6 +43,11 @@ if(SANDFORGE_SANITIZE)
   target_compile_options(sandforge_flags INTERFACE
     -fsanitize=${SANDFORGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sandforge_flags INTERFACE -fsanitize=${SANDFORGE_SANITIZE})
+  # Code of tests only has to be watched where it uses ours; this halves the time it compiles.
+  set(test_code $<TARGET_PROPERTY:SANDFORGE_TEST_CODE>)
+  target_compile_options(sandforge_flags INTERFACE
+    $<$<BOOL:${test_code}>:-O0>
+    $<$<STREQUAL:${test_code},ON>:-fno-sanitize=null,alignment,object-size,vptr>)
   if(SANDFORGE_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Asio uses fences, which gcc's thread sanitizer does not model.
     target_compile_options(sandforge_flags INTERFACE -Wno-tsan)
@@ -66,18 +74,17 @@ set(SANDFORGE_PLUGIN_OUTPUT_DIR ${PROJECT_BINARY_DIR}/${SANDFORGE_PLUGIN_INSTALL
 
 option(SANDFORGE_UNITY "Compile the files of a folder together, up to five at a time" ON)
 
-# Files of one folder must not define the same name in an anonymous namespace.
+# Files of one folder must not define the same name in an anonymous namespace. CMake's own unity
+# builds name the sources by absolute paths, which would keep ccache from serving another checkout.
 function(sandforge_unity target)
   if(NOT SANDFORGE_UNITY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # It takes every file but the first for a header, where unnamed namespaces would be a mistake.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   get_target_property(all ${target} SOURCES)
   get_target_property(base ${target} SOURCE_DIR)
   list(SORT all)
   set(last "")
+  set(groups "")
   foreach(source IN LISTS all)
     get_filename_component(full ${source} ABSOLUTE BASE_DIR ${base})
     get_filename_component(dir ${full} DIRECTORY)
@@ -88,7 +95,20 @@ function(sandforge_unity target)
     math(EXPR batch "${count} / 5")
     math(EXPR count "${count} + 1")
     file(RELATIVE_PATH name ${base} ${dir})
-    string(MAKE_C_IDENTIFIER "${name}_${batch}" group)
-    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+    string(MAKE_C_IDENTIFIER "${target}_${name}_${batch}" group)
+    file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${full})
+    string(APPEND text_${group} "#include \"${relative}\"\n")
+    list(APPEND groups ${group})
   endforeach()
+  list(REMOVE_DUPLICATES groups)
+  set(files "")
+  foreach(group IN LISTS groups)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/unity/${group}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text_${group}}" @ONLY)
+    list(APPEND files ${file})
+  endforeach()
+  set_target_properties(${target} PROPERTIES SOURCES "${files}")
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  # It takes every file but the first for a header, where unnamed namespaces would be a mistake.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()

@@ -52,7 +52,8 @@ class Pending {
   }
 
   T take() {
-    if (error_) std::rethrow_exception(error_);
+    // Moved, so that the thread that handles the error is the one that frees it.
+    if (error_) std::rethrow_exception(std::move(error_));
     if constexpr (!std::is_void_v<T>) return std::move(*value_);
   }
 
