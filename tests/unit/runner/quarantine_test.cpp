@@ -12,8 +12,8 @@ using runner::Quarantine;
 
 namespace {
 
-Quarantined entry(const std::string& sha256) {
-  Quarantined out;
+runner::Quarantined entry(const std::string& sha256) {
+  runner::Quarantined out;
   out.sha256 = sha256;
   out.plugin = "unruly";
   out.path = "/plugins/unruly.so";
