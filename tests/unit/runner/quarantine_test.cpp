@@ -9,6 +9,7 @@
 
 using namespace sandforge;
 using runner::Quarantine;
+using runner::Quarantined;
 
 namespace {
 
