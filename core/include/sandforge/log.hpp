@@ -25,7 +25,8 @@ struct LogField {
   LogField(std::string_view n, std::string_view v, bool s = false) : name(n), value(v), secret(s) {}
   std::string_view name;
   std::string_view value;
-  bool secret = false;  // masked, also where the value occurs in the rest of the record
+  // Masked, also where the value occurs in the rest of the record: of values of 16 KiB in all.
+  bool secret = false;
 };
 
 // Takes whole lines, each with its newline, never two at once. Must not log.

@@ -21,6 +21,9 @@ namespace {
 constexpr std::size_t kMaxMessage = 8192;
 constexpr std::size_t kMaxValue = 4096;
 constexpr std::size_t kMaxFields = 32;
+// Of the secrets of a record that are sought in the rest of it: the disguises of each take up to a
+// thousand times its size.
+constexpr std::size_t kMaxSought = 16U << 10;
 constexpr std::string_view kMask = "***";
 
 std::string timestamp(std::int64_t unix_ns) {
@@ -38,10 +41,39 @@ std::string timestamp(std::int64_t unix_ns) {
                      rest / 1'000'000);
 }
 
-std::string cut(std::string_view text, std::size_t limit) {
+std::string cut(std::string_view text, std::size_t limit, std::size_t more = 0) {
+  if (text.size() > limit) more += text.size() - limit;
   std::string out = to_valid_utf8(text.substr(0, limit));
-  if (text.size() > limit) out += fmt::format("… ({} more bytes)", text.size() - limit);
+  if (more > 0) out += fmt::format("… ({} more bytes)", more);
   return out;
+}
+
+// Masked before anything is cut: a cut could leave the first half of a secret. Of what is cut off
+// nothing is kept but its size.
+std::string masked(const Redactor& first, const Redactor& second, std::string_view text,
+                   std::size_t limit) {
+  constexpr std::size_t kPiece = 16U << 10;
+  RedactingStream one(first), two(second);
+  std::string between, out;
+  std::size_t more = 0;
+  const auto settle = [&] {
+    if (out.size() <= limit) return;
+    more += out.size() - limit;
+    out.resize(limit);
+  };
+  while (!text.empty()) {
+    between.clear();
+    one.feed(text.substr(0, kPiece), between);
+    two.feed(between, out);
+    settle();
+    text.remove_prefix(std::min(kPiece, text.size()));
+  }
+  between.clear();
+  one.flush(between);
+  two.feed(between, out);
+  two.flush(out);
+  settle();
+  return cut(out, limit, more);
 }
 
 // Quoted where a bare word could be misread, so that a record is always one line.
@@ -136,24 +168,23 @@ void Logger::write(LogLevel level, std::string_view message,
 
 std::string Logger::line(LogLevel level, std::string_view message,
                          std::span<const LogField> fields) const {
+  Redactor own;
+  std::size_t sought = 0;
+  for (const LogField& field : fields) {
+    if (!field.secret || field.value.size() > kMaxSought - sought) continue;
+    sought += field.value.size();
+    own.add(field.value);
+  }
+  const auto shown = [&](std::string_view text, std::size_t limit) {
+    return masked(own, *options_.redactor, text, limit);
+  };
   Record record;
-  record.message = std::string(message);
+  record.message = shown(message, kMaxMessage);
   for (const LogField& field : fields.first(std::min(fields.size(), kMaxFields)))
-    record.fields.emplace_back(cut(field.name, 64), field.secret ? kMask : field.value);
+    record.fields.emplace_back(cut(field.name, 64),
+                               shown(field.secret ? kMask : field.value, kMaxValue));
   if (fields.size() > kMaxFields)
     record.fields.emplace_back("fields_cut", std::to_string(fields.size() - kMaxFields));
-
-  // Masked before anything is cut: a cut could leave the first half of a secret.
-  Redactor own;
-  for (const LogField& field : fields) {
-    if (field.secret) own.add(field.value);
-  }
-  const auto masked = [&](const std::string& text) {
-    return options_.redactor->redact(own.redact(text));
-  };
-  record.message = cut(masked(record.message), kMaxMessage);
-  for (auto& [name, value] : record.fields)
-    value = cut(masked(value), kMaxValue);
   const std::string time = timestamp(options_.clock->now_ns());
   return options_.format == LogFormat::json ? json_line(time, level, record)
                                             : text_line(time, level, record);

@@ -29,6 +29,7 @@ constexpr int kEndLimitMs = 2000;  // for a runner that was asked to end
 constexpr std::size_t kMaxQueued = 64U << 20;
 constexpr std::size_t kQueuedCall = 16U << 10;
 constexpr std::size_t kMaxContexts = 100'000;
+constexpr std::size_t kMaxRecord = 256U << 10;  // of the log
 
 template <class S>
 struct HostServes : std::bool_constant<std::is_same_v<S, sf_context_vtbl> ||
@@ -354,6 +355,10 @@ bool HostPeer::serve(const wire::Header& header, std::string_view payload) {
 }
 
 bool HostPeer::log(std::string_view payload) {
+  if (payload.size() > kMaxRecord) {
+    plugin().faults.report(plugin::Fault::bad_value, "a log record of more than 256 KiB");
+    return true;
+  }
   wire::Arena arena;
   wire::Reader in(payload, arena);
   std::tuple<std::uint32_t, sf_str, const sf_log_field*, std::size_t, std::size_t> record{};

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kShortestPiece = 6;
 // Shorter lines are braces and the like.
 constexpr std::size_t kShortestLine = 8;
+// Of a longer secret no disguises are known: they take up to a thousand times its size.
+constexpr std::size_t kLongestDisguised = 16U << 10;
 
 using Forms = std::set<std::string>;
 
@@ -109,12 +111,19 @@ std::string_view trimmed(std::string_view secret) {
 
 std::vector<std::string> disguises(std::string_view secret) {
   Forms forms;
-  add_forms(secret, forms);
+  const auto add = [&, plain = secret.size() > kLongestDisguised](std::string_view text) {
+    if (plain) {
+      forms.emplace(text);
+    } else {
+      add_forms(text, forms);
+    }
+  };
+  add(secret);
   std::string_view rest = secret;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = trimmed(rest.substr(0, end));
-    if (line.size() >= kShortestLine && line.size() < secret.size()) add_forms(line, forms);
+    if (line.size() >= kShortestLine && line.size() < secret.size()) add(line);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return {forms.begin(), forms.end()};

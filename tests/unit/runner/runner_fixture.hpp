@@ -17,15 +17,35 @@
 
 namespace sandforge::test {
 
-// Of the secrets service: every name that ends in "-token" is known.
+// Of the secrets service: every name that ends in "-token" is known. "held-token" is answered when
+// it is released, with nothing.
 class TokenSource final : public SecretSource {
  public:
   void get(const std::string&, std::shared_ptr<const SessionContext> scope, std::string name,
            Handler<std::optional<std::string>> done) override {
+    if (name == "held-token") {
+      const std::lock_guard lock(mutex_);
+      held_.push_back(std::move(done));
+      return;
+    }
     const bool known = name.size() > 6 && name.substr(name.size() - 6) == "-token";
     const std::string session = scope && scope->session_id ? scope->session_id->str() : "nobody";
     std::move(done)(known ? std::optional(name + " of " + session) : std::nullopt);
   }
+
+  void release() {
+    std::vector<Handler<std::optional<std::string>>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (auto& done : held)
+      std::move(done)(std::optional<std::string>());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Handler<std::optional<std::string>>> held_;
 };
 
 class RunnerHost {
@@ -42,7 +62,7 @@ class RunnerHost {
     services->env = [](const std::string& name) -> std::optional<std::string> {
       return "value of " + name;
     };
-    services->secrets = std::make_shared<TokenSource>();
+    services->secrets = tokens;
     services->state = memory_state_store();
     services->folders.data = folder / "data";
     services->guest_program = SANDFORGE_GUEST;
@@ -91,6 +111,7 @@ class RunnerHost {
   }
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  std::shared_ptr<TokenSource> tokens = std::make_shared<TokenSource>();
   TempDir folder;
   Runtime runtime;
   std::unique_ptr<ProviderRegistry> registry;

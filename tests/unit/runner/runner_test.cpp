@@ -1,9 +1,14 @@
 // A plugin in a process of its own behaves as one in line: calls, streams, errors, services.
 #include "sandforge/runner.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <future>
+
 #include "runner_fixture.hpp"
+#include "sandforge/posix/fd.hpp"
 
 using namespace sandforge;
 using test::error_of;
@@ -105,6 +110,19 @@ TEST_CASE("state, log and the callbacks of a session cross", "[runner]") {
   INFO(log);
   CHECK(log.find("said plugin=unruly what=this hidden=***") != std::string::npos);
   CHECK(log.find("s3cret-value") == std::string::npos);
+}
+
+TEST_CASE("a log record has a limit, and the next ones arrive", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  CHECK(sandbox->execute_command("shout 262000").out == "shouted");
+  CHECK(sandbox->execute_command("keep v1").out == "v1");
+  CHECK(host.registry->find("unruly")->faults == 0);
+  CHECK(host.log().find("xxx… (253808 more bytes)") != std::string::npos);
+  CHECK(sandbox->execute_command("shout 262144").out == "shouted");
+  CHECK(sandbox->execute_command("keep v2").out == "v2");
+  CHECK(host.registry->find("unruly")->faults == 1);
+  CHECK(host.log().find("a log record of more than 256 KiB") != std::string::npos);
 }
 
 TEST_CASE("many commands of many sandboxes at once", "[runner]") {

@@ -1,6 +1,7 @@
 #include "sandforge/log.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <thread>
 
@@ -83,6 +84,42 @@ TEST_CASE("log: a record is bounded") {
   CHECK(out.lines[0].size() < 8192 + 33 * 4400);
   CHECK(out.lines[0].find("fields_cut=68") != std::string::npos);
   CHECK(out.lines[0].find("more bytes)") != std::string::npos);
+}
+
+TEST_CASE("log: a cut never lands within a secret, wherever it comes") {
+  Lines out;
+  const auto logger = out.logger();
+  logger->redactor().add("hunter22");
+  std::string message;
+  while (message.size() < 60'000)
+    message += "hunter22 tok-12345 ";
+  for (std::size_t before = 0; before < 20; ++before)
+    logger->write(LogLevel::info, std::string(before, '-') + message, {{"t", "tok-12345", true}});
+  for (const std::string& line : out.lines) {
+    CHECK(line.find('h') == std::string::npos);
+    CHECK(line.find("tok") == std::string::npos);
+    CHECK(line.find("more bytes)") != std::string::npos);
+  }
+}
+
+TEST_CASE("log: a large secret is masked, at the price of its size") {
+  Lines out;
+  const auto logger = out.logger();
+  const auto peak_kib = [] {
+    rusage usage{};
+    REQUIRE(::getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_maxrss;
+  };
+  std::string secret;
+  for (int i = 0; secret.size() < (1U << 20); ++i)
+    secret += std::to_string(i) + "\n";
+  const auto before = peak_kib();
+  logger->write(LogLevel::info, "m", {{"big", secret, true}, {"small", "tok-12345", true}});
+  logger->write(LogLevel::info, "tok-12345", {{"big", secret, true}, {"small", "tok-12345", true}});
+  CHECK(peak_kib() - before < 100'000);
+  REQUIRE(out.lines.size() == 2);
+  CHECK(out.lines[0].find("m big=*** small=***\n") != std::string::npos);
+  CHECK(out.lines[1].find("*** big=*** small=***\n") != std::string::npos);
 }
 
 TEST_CASE("log: a sink that throws loses the record, not the program") {

@@ -119,6 +119,18 @@ TEST_CASE("redact: lines of a secret") {
   CHECK(redactor.redact("[1] MIIabcdefgh\n[2] ijklmnopqrs\n}") == "[1] ***\n[2] ***\n}");
 }
 
+TEST_CASE("redact: a long secret is known as it is and by its lines, in no disguise") {
+  std::string secret;
+  for (int i = 0; secret.size() < (16U << 10); ++i)
+    secret += "line number " + std::to_string(i) + "\n";
+  secret += "and its \"last\" line";
+  Redactor redactor;
+  REQUIRE(redactor.add(secret));
+  CHECK(redactor.redact("a " + secret + " b") == "a *** b");
+  CHECK(redactor.redact("[1] line number 17\n[2] and its \"last\" line") == "[1] ***\n[2] ***");
+  CHECK(redactor.redact("and its \\\"last\\\" line") == "and its \\\"last\\\" line");
+}
+
 TEST_CASE("redact: userinfo of URLs") {
   CHECK(shapes("https://user:pass@host/x") == "https://***@host/x");
   CHECK(shapes("'https://token@host'") == "'https://***@host'");

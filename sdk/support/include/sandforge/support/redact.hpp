@@ -4,7 +4,8 @@
 // - Registered secrets, wherever they stand, and their usual disguises: base64 and base64url (at
 //   every alignment, so inside an encoded `user:secret` too), percent and form encoding, JSON
 //   escapes, shell quotes. Each line of 8 bytes or more of a secret of several lines counts as a
-//   secret as well, because logs break at lines.
+//   secret as well, because logs break at lines. A secret over 16 KiB is known as it is and by its
+//   lines, in no disguise.
 // - Shapes: the userinfo of URLs (`//user:pass@` becomes `//***@`), tokens of GitHub (ghp_, gho_,
 //   ghu_, ghs_, ghr_, github_pat_), and the value of an Authorization header; its scheme stays.
 //
