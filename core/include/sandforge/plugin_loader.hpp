@@ -61,8 +61,9 @@ enum class LoadStage : std::uint8_t {
   too_many,
   no_runner,
   quarantined,
+  duplicate_plugin,
 };
-inline constexpr std::size_t kLoadStages = 27;
+inline constexpr std::size_t kLoadStages = 28;
 std::string_view to_string(LoadStage stage) noexcept;  // "not_found", …
 
 struct LoadAttempt {
@@ -99,7 +100,8 @@ struct LoadReport {
 };
 json::Value to_json(const LoadReport& report);
 
-// Where plugins are looked for, in this order; the first that declares a provider has it.
+// Where plugins are looked for, in this order; the first that declares a provider, or that calls
+// itself by a name, has it.
 class PluginSearchPath {
  public:
   struct Entry {
@@ -152,8 +154,14 @@ class PluginLoader {
     LoadReport report;
     std::vector<PluginFile> files;  // the usable ones, in order
   };
-  // `taken` are providers that exist already. Blocks on the file system. [any]
-  Scan scan(const PluginSearchPath& path, const std::vector<std::string>& taken = {}) const;
+  // What exists already, and whose it is, for a person.
+  struct Taken {
+    std::map<std::string, std::string> providers;
+    std::map<std::string, std::string> plugins;
+  };
+  // A plugin's name is its own, as its providers are: grants, secrets, state and folders go by it.
+  // Blocks on the file system. [any]
+  Scan scan(const PluginSearchPath& path, Taken taken = {}) const;
 
   struct Loaded {
     LoadAttempt attempt;

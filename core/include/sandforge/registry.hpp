@@ -81,7 +81,8 @@ class ProviderRegistry {
   ProviderRegistry& operator=(const ProviderRegistry&) = delete;
 
   // Adds the plugins of a search path; runs no code of them. What is there already keeps its names:
-  // a later plugin with one of them is refused as duplicate_provider. Blocks on the file system.
+  // a later plugin with one of them is refused as duplicate_provider or duplicate_plugin. Blocks on
+  // the file system.
   LoadReport scan(const PluginSearchPath& path);
   // already_exists when the name is taken, invalid when it is no name.
   Result<void> add(ProviderDefinition definition);

@@ -12,6 +12,7 @@ Status status_of(LoadStage stage) {
     case LoadStage::not_found:
       return Status::not_found;
     case LoadStage::duplicate_provider:
+    case LoadStage::duplicate_plugin:
       return Status::already_exists;
     case LoadStage::abi_major:
       return Status::unsupported;
@@ -91,9 +92,9 @@ std::string_view to_string(LoadStage stage) noexcept {
                                                                "init_failed",
                                                                "provider_unusable",
                                                                "too_many",
-
                                                                "no_runner",
-                                                               "quarantined"};
+                                                               "quarantined",
+                                                               "duplicate_plugin"};
   return names[static_cast<std::size_t>(stage)];
 }
 

@@ -186,13 +186,10 @@ std::vector<std::filesystem::path> libraries_of(const std::filesystem::path& fol
   return out;
 }
 
-// One scan: the candidates in order, each file once, each provider once.
+// One scan: the candidates in order, each file once, each name of a plugin and a provider once.
 class Scanner {
  public:
-  explicit Scanner(const std::vector<std::string>& taken) {
-    for (const std::string& name : taken)
-      owners_.emplace(name, "this program");
-  }
+  explicit Scanner(PluginLoader::Taken taken) : taken_(std::move(taken)) {}
 
   void visit(const PluginSearchPath::Entry& entry) {
     std::error_code ec;
@@ -233,23 +230,36 @@ class Scanner {
   // what must not depend on details.
   bool claim(Inspection& file) {
     for (const ManifestProvider& provider : file.manifest.providers) {
-      const auto owner = owners_.find(provider.name);
-      if (owner == owners_.end()) continue;
+      const auto owner = taken_.providers.find(provider.name);
+      if (owner == taken_.providers.end()) continue;
       plugin::refuse(file.attempt, LoadStage::duplicate_provider,
                      fmt::format("declares the provider {}, which {} has already", provider.name,
                                  owner->second),
-                     "remove one of the two, or put the wanted one first in the search path");
+                     kOneOfTwo);
       file.attempt.details.set("provider", provider.name);
       file.attempt.details.set("owner", owner->second);
       return false;
     }
+    const std::string path = file.path.string();
+    const auto [owner, first] = taken_.plugins.emplace(file.manifest.name, path);
+    if (!first) {
+      plugin::refuse(
+          file.attempt, LoadStage::duplicate_plugin,
+          fmt::format("calls itself {}, as {} does already", file.manifest.name, owner->second),
+          kOneOfTwo);
+      file.attempt.details.set("owner", owner->second);
+      return false;
+    }
     for (const ManifestProvider& provider : file.manifest.providers)
-      owners_.emplace(provider.name, file.path.string());
+      taken_.providers.emplace(provider.name, path);
     return true;
   }
 
+  static constexpr const char* kOneOfTwo =
+      "remove one of the two, or put the wanted one first in the search path";
+
   PluginLoader::Scan scan_;
-  std::map<std::string, std::string> owners_;
+  PluginLoader::Taken taken_;
   std::vector<FileIdentity> seen_;
 };
 
@@ -267,9 +277,8 @@ PluginLoader::~PluginLoader() {
     plugin->host.detach(options_.services);
 }
 
-PluginLoader::Scan PluginLoader::scan(const PluginSearchPath& path,
-                                      const std::vector<std::string>& taken) const {
-  Scanner scanner(taken);
+PluginLoader::Scan PluginLoader::scan(const PluginSearchPath& path, Taken taken) const {
+  Scanner scanner(std::move(taken));
   for (const PluginSearchPath::Entry& entry : path.entries())
     scanner.visit(entry);
   return scanner.take();

@@ -67,10 +67,15 @@ ProviderRegistry::ProviderRegistry(Runtime& runtime, Options options)
 ProviderRegistry::~ProviderRegistry() = default;
 
 LoadReport ProviderRegistry::scan(const PluginSearchPath& path) {
-  std::vector<std::string> taken;
-  for (const ProviderInfo& info : list())
-    taken.push_back(info.name);
-  auto scan = loader_.scan(path, taken);
+  PluginLoader::Taken taken;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, entry] : entries_)
+      taken.providers.emplace(name, "this program");
+    for (const auto& file : files_)
+      taken.plugins.emplace(file->manifest.name, file->path.string());
+  }
+  auto scan = loader_.scan(path, std::move(taken));
 
   const std::lock_guard lock(mutex_);
   for (PluginFile& found : scan.files) {

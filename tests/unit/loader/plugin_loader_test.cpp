@@ -246,11 +246,28 @@ TEST_CASE("scan: a provider that is taken is refused with its owner", "[cases.F0
   PluginSearchPath search;
   search.add(fixture("good_a"), "a test");
   const PluginLoader loader(options());
-  const auto scan = loader.scan(search, {"fixture-good-a"});
+  const auto scan = loader.scan(search, {{{"fixture-good-a", "this program"}}, {}});
   REQUIRE(scan.report.attempts.size() == 1);
   CHECK(scan.report.attempts[0].stage == LoadStage::duplicate_provider);
   CHECK(scan.report.attempts[0].message ==
         "declares the provider fixture-good-a, which this program has already");
+}
+
+TEST_CASE("scan: a name is one plugin's, whatever providers it declares") {
+  // Grants, secrets, state and folders go by it.
+  PluginSearchPath search;
+  search.add(fixture("good_a"), "a test");
+  search.add(fixture("name_of_a"), "a test");
+  const PluginLoader loader(options());
+  const auto scan = loader.scan(search);
+  CHECK(scan.files.size() == 1);
+  REQUIRE(scan.report.attempts.size() == 2);
+  const LoadAttempt& second = scan.report.attempts[1];
+  CHECK(to_string(second.stage) == "duplicate_plugin");
+  CHECK(second.message ==
+        "calls itself good-a, as " + fixture("good_a").string() + " does already");
+  CHECK(second.hint == "remove one of the two, or put the wanted one first in the search path");
+  CHECK(second.to_error().code == Status::already_exists);
 }
 
 TEST_CASE("scan: folders without plugins are noted") {

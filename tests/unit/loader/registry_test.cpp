@@ -194,6 +194,21 @@ TEST_CASE("registry: providers in code") {
   CHECK(refused.error().code == Status::unsupported);
 }
 
+TEST_CASE("registry: a later scan finds no second plugin of a name") {
+  Runtime runtime;
+  ProviderRegistry registry(runtime);
+  for (const char* name : {"good_a", "name_of_a"}) {
+    PluginSearchPath search;
+    search.add(fixture(name), "a test");
+    registry.scan(search);
+  }
+  const auto report = registry.report();
+  REQUIRE(report.attempts.size() == 2);
+  CHECK(report.attempts[0].usable());
+  CHECK(to_string(report.attempts[1].stage) == "duplicate_plugin");
+  CHECK_FALSE(registry.find("fixture-name-of-a"));
+}
+
 TEST_CASE("registry: code goes before plugins of the same name") {
   Runtime runtime;
   ProviderRegistry registry(runtime);
