@@ -35,7 +35,7 @@ Result<json::Object> decode(std::string_view payload) {
                 fmt::format("the plugin runner is of another version (protocol {} and {}, "
                             "interface {:016x} and {:016x})",
                             version, wire::kVersion, fingerprint, kFingerprint),
-                "runner.version");
+                kOtherVersion);
     error.details.set("hint", "install sandforge-runner of the same build as this program");
     return error;
   }

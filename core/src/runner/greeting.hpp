@@ -34,7 +34,8 @@ struct Ready {
 
 std::string encode(const Hello& hello);
 std::string encode(const Ready& ready);
-// unsupported: the other side is of another version. invalid: no such frame.
+// unsupported, kOtherVersion: the other side is of another version. invalid: no such frame.
+inline constexpr const char* kOtherVersion = "runner.version";
 Result<Hello> decode_hello(std::string_view payload);
 Result<Ready> decode_ready(std::string_view payload);
 

@@ -108,7 +108,8 @@ HostPeer::HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Con
 
 std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
                                           const std::shared_ptr<Runtime>& runtime, Launch launch,
-                                          LoadAttempt& attempt) {
+                                          LoadAttempt& attempt, bool& host_failed) {
+  host_failed = true;
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     attempt.stage = LoadStage::load_failed;
@@ -129,9 +130,11 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     attempt.stage = LoadStage::init_failed;
     attempt.message = "could not be initialised: it took longer than 10 seconds in its process";
     peer->stop();
+    host_failed = peer->host_failed_;
     return nullptr;
   }
   Ready ready = future.get();
+  host_failed = peer->host_failed_;
   attempt.stage = ready.attempt.stage;
   attempt.message = std::move(ready.attempt.message);
   attempt.hint = std::move(ready.attempt.hint);
@@ -193,6 +196,7 @@ bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) 
     return false;
   }
   pid_.store(result.pid);
+  host_failed_ = false;
   output = std::move(pipe.read);
   return true;
 }
@@ -292,6 +296,7 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
       if (settled_) return false;
       auto ready = decode_ready(frame.payload);
       if (!ready) {
+        host_failed_ = ready.error().reason == kOtherVersion;
         Ready failed;
         failed.attempt.stage = LoadStage::load_failed;
         failed.attempt.message = ready.error().message;

@@ -41,10 +41,10 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   };
 
   // Starts the process and waits until it is ready. An attempt that is not usable says why not;
-  // then there is no peer.
+  // then there is no peer. `host_failed`: that is no fault of the plugin, whose code did not run.
   static std::shared_ptr<HostPeer> start(plugin::Plugin& plugin,
                                          const std::shared_ptr<Runtime>& runtime, Launch launch,
-                                         LoadAttempt& attempt);
+                                         LoadAttempt& attempt, bool& host_failed);
   ~HostPeer() override;
 
   // Ends the process, in peace or by force, and waits for it. Not on the reader's thread.
@@ -99,6 +99,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   std::string ending_;  // how it ended, in words
   std::promise<Ready> ready_;
   bool settled_ = false;
+  bool host_failed_ = true;  // see start(); until it is settled
   std::atomic<bool> hung_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> queued_{0};

@@ -106,7 +106,8 @@ const sf_plugin* RemotePlugin::table() noexcept {
   return &table;
 }
 
-std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt) {
+std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt, bool& host_failed) {
+  host_failed = true;
   const auto runtime = plugin_.host.runtime();
   if (!runtime) {
     attempt.stage = LoadStage::init_failed;
@@ -114,12 +115,13 @@ std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt) {
     return nullptr;
   }
   return HostPeer::start(plugin_, runtime, {setup_.program, hello_of(setup_), setup_.policy},
-                         attempt);
+                         attempt, host_failed);
 }
 
 void RemotePlugin::start(LoadAttempt& attempt) {
   const std::lock_guard lock(mutex_);
-  peer_ = launch(attempt);
+  bool ignored = false;
+  peer_ = launch(attempt, ignored);
 }
 
 Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
@@ -130,16 +132,23 @@ Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
   const auto window = static_cast<std::uint64_t>(std::chrono::nanoseconds(kRestartWindow).count());
   while (!restarts_.empty() && now - restarts_.front() >= window)
     restarts_.pop_front();
-  const Error last = peer_ ? peer_->loss() : plugin::crashed(plugin_, "its process has ended");
+  Error last = peer_ ? peer_->loss() : plugin::crashed(plugin_, "its process has ended");
+  if (failed_) last = *failed_;
   if (restarts_.size() >= kRestarts) return over_budget(last);
-  restarts_.push_back(now);
   if (peer_) peer_->stop();
   LoadAttempt attempt;
   attempt.plugin = plugin_.name();
   attempt.path = plugin_.file;
-  auto next = launch(attempt);
-  if (!next) return attempt.to_error();
+  bool host_failed = true;
+  auto next = launch(attempt, host_failed);
+  if (!host_failed) restarts_.push_back(now);
+  if (!next) {
+    Error error = attempt.to_error();
+    if (!host_failed) failed_ = error;
+    return error;
+  }
   peer_ = std::move(next);
+  failed_ = std::nullopt;
   if (setup_.services->logger)
     setup_.services->logger->write(LogLevel::warn, "the process of a plugin was started again",
                                    {{"plugin", plugin_.name()}, {"why", last.message}});

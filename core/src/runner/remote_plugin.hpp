@@ -54,14 +54,15 @@ class RemotePlugin {
   void stop();
 
  private:
-  std::shared_ptr<HostPeer> launch(LoadAttempt& attempt);
+  std::shared_ptr<HostPeer> launch(LoadAttempt& attempt, bool& host_failed);
   Error over_budget(const Error& last);
 
   plugin::Plugin& plugin_;
   const Setup setup_;
   std::mutex mutex_;
   std::shared_ptr<HostPeer> peer_;
-  std::deque<std::uint64_t> restarts_;  // when, monotonic nanoseconds
+  std::deque<std::uint64_t> restarts_;  // when, monotonic nanoseconds; not those the host failed at
+  std::optional<Error> failed_;         // why the last one gave no process that could be used
   std::optional<Error> refused_;        // quarantined, or closed
 };
 

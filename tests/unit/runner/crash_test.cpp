@@ -1,8 +1,14 @@
 // A plugin that ends its process takes nothing with it: calls end with typed errors, the next one
 // finds another process, and who does it too often is not run any more.
+#include <poll.h>
+#include <sys/resource.h>
+
 #include <fstream>
 
+#include "runner/greeting.hpp"
 #include "runner_fixture.hpp"
+#include "sandforge/abi.h"
+#include "sandforge/posix/system.hpp"
 
 using namespace sandforge;
 using test::error_of;
@@ -120,6 +126,78 @@ TEST_CASE("three restarts within five minutes, then quarantine by content", "[ru
   CHECK(loaded.attempt.hint == "sandforge plugins doctor --clear-quarantine lets it run again");
   CHECK(other.clear_quarantine() == 1);
   CHECK(other.quarantined().empty());
+}
+
+TEST_CASE("what keeps the host from starting a process is no fault of the plugin", "[runner]") {
+  test::TempDir links;
+  const auto program = links / "runner";
+  std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
+  RunnerHost host({}, program);
+  const auto sandbox = host.make();
+  sandbox->start();
+  end_of(*sandbox, "kill");
+  std::filesystem::remove(program);
+  for (int i = 0; i < 6; ++i) {
+    const Error error = error_of([&] { sandbox->execute_command("hello"); });
+    CHECK(error.reason == "plugin.no_runner");
+    CHECK_THAT(error.message, Catch::Contains("No such file or directory"));
+  }
+  CHECK(host.registry->quarantined().empty());
+  std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
+  CHECK(sandbox->execute_command("hello").out == "hello");
+
+  // No descriptors left: for its socket, its pipe, or the start itself.
+  end_of(*sandbox, "kill");
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{3, limit.rlim_max};
+  for (int i = 0; i < 6; ++i) {
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const Error error = error_of([&] { sandbox->execute_command("hello"); });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(error.reason == "plugin.load_failed");
+    CHECK_THAT(error.message, Catch::Contains("Too many open files"));
+  }
+  CHECK(host.registry->quarantined().empty());
+  CHECK(sandbox->execute_command("hello").out == "hello");
+
+  // The program was replaced by one of another build.
+  end_of(*sandbox, "kill");
+  std::string ready = runner::encode(runner::Ready());
+  ready[8] = static_cast<char>(ready[8] ^ 1);  // of the fingerprint
+  wire::runner::Header header;
+  header.kind = wire::runner::Kind::ready;
+  std::string bytes;
+  wire::runner::append_frame(bytes, header, ready);
+  std::filesystem::remove(program);
+  links.write("runner", "#!/bin/sh\ncat " + links.write("ready", bytes).string() + " >&0\n");
+  std::filesystem::permissions(program, std::filesystem::perms(0700));
+  for (int i = 0; i < 6; ++i) {
+    const Error error = error_of([&] { sandbox->execute_command("hello"); });
+    CHECK(error.reason == "plugin.load_failed");
+    CHECK_THAT(error.message, Catch::Contains("is of another version"));
+  }
+  CHECK(host.registry->quarantined().empty());
+  std::filesystem::remove(program);
+  std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
+  CHECK(sandbox->execute_command("hello").out == "hello");
+}
+
+TEST_CASE("quarantine names why the last process could not be used", "[runner]") {
+  test::TempDir links;
+  const auto program = links / "runner";
+  std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
+  RunnerHost host({}, program);
+  const auto sandbox = host.make();
+  sandbox->start();
+  end_of(*sandbox, "kill");
+  std::filesystem::remove(program);
+  std::filesystem::create_symlink("/bin/false", program);
+  for (int i = 0; i < 3; ++i)
+    CHECK(error_of([&] { sandbox->execute_command("hello"); }).reason == "plugin.init_failed");
+  CHECK(error_of([&] { sandbox->execute_command("hello"); }).message ==
+        "plugin unruly: is in quarantine: its process was lost 4 times within 5 minutes, at last: "
+        "plugin unruly: could not be initialised: its process exited with status 1");
 }
 
 TEST_CASE("a process that asks for more than the host can do is ended", "[runner]") {
