@@ -48,7 +48,8 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
 
   const std::lock_guard lock(mutex_);
   for (runner::RemotePlugin* remote : remotes_) {
-    if (!remote->is(inspected.identity, inspected.sha256)) continue;
+    if (!remote->is(inspected.identity, inspected.sha256) || remote->plugin().api == nullptr)
+      continue;
     out.plugin = &remote->plugin();
     out.attempt.stage = LoadStage::loaded;
     return out;
@@ -75,6 +76,18 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   }
   if (!plugin::check_schemas(out.attempt, inspected.manifest, options_.check_options_schema))
     return out;
+  const auto start = [&](runner::RemotePlugin& remote) {
+    remote.start(out.attempt);
+    if (!out.attempt.usable()) return;
+    remote.plugin().api = runner::RemotePlugin::table();
+    out.plugin = &remote.plugin();
+  };
+  // One that did not start has its place, and another try.
+  for (runner::RemotePlugin* remote : remotes_) {
+    if (!remote->is(inspected.identity, inspected.sha256) || !remote->has_content(sha256)) continue;
+    start(*remote);
+    return out;
+  }
   auto place = plugin::Plugin::reserve(inspected.manifest, inspected.path);
   if (!place) {
     plugin::refuse(out.attempt, LoadStage::too_many, place.error().message, "");
@@ -90,11 +103,8 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   setup.identity = inspected.identity;
   auto* remote = new runner::RemotePlugin(**place, std::move(setup));
   (*place)->remote = remote;
-  remote->start(out.attempt);
-  if (!out.attempt.usable()) return out;
-  (*place)->api = runner::RemotePlugin::table();
-  out.plugin = *place;
   remotes_.push_back(remote);
+  start(*remote);
   return out;
 }
 

@@ -46,7 +46,9 @@ class RemotePlugin {
   bool is(const plugin::FileIdentity& identity, const std::string& pin) const noexcept {
     return setup_.file.sha256 == pin && (!pin.empty() || setup_.identity == identity);
   }
-  // The first process. Blocks.
+  // A file that is written anew may keep its identity.
+  bool has_content(const std::string& sha256) const noexcept { return setup_.sha256 == sha256; }
+  // The first process, also another try of it. Blocks.
   void start(LoadAttempt& attempt);
   // The process that lives now; starts another one when it was lost.
   Result<std::shared_ptr<HostPeer>> live();
