@@ -98,6 +98,14 @@ std::optional<std::string> keep(sf_str text) {
   return std::string(text.ptr, text.len);
 }
 
+// Calls and waits. The lanes of others go on.
+Result<std::string> ask(const RemotePlugin& plugin, HostPeer& peer, Method method,
+                        const Route& route, std::string_view payload) {
+  std::optional<Result<std::string>> out;
+  plugin.waiting([&] { out = peer.ask(method, route.lane, route.target, peer.next(), payload); });
+  return std::move(*out);
+}
+
 // ---- Provider
 
 class ProviderProxy {
@@ -105,6 +113,7 @@ class ProviderProxy {
   ProviderProxy(RemotePlugin& plugin, const sf_open_request& request);
   ~ProviderProxy();
 
+  RemotePlugin& plugin() const noexcept { return plugin_; }
   const ProviderTables& tables() const noexcept { return tables_; }
   // Opened in the process that lives now. From any of the lanes of its sandboxes, too.
   Result<Route> route();
@@ -133,7 +142,7 @@ ProviderProxy::~ProviderProxy() {
 Result<Route> ProviderProxy::route() {
   auto live = plugin_.live();
   if (!live) return std::move(live).error();
-  const std::lock_guard lock(mutex_);
+  const auto lock = plugin_.lock(mutex_);
   if (peer_ == *live) return Route{peer_, lane_, lane_};
   sf_open_request request{};
   request.struct_size = sizeof request;
@@ -143,7 +152,7 @@ Result<Route> ProviderProxy::route() {
   out.value(request);
   const Id lane = (*live)->next();
   auto opened =
-      (*live)->ask(wire::method_of(&sf_plugin::open), lane, lane, (*live)->next(), out.out);
+      ask(plugin_, **live, wire::method_of(&sf_plugin::open), {*live, lane, lane}, out.out);
   if (!opened) return std::move(opened).error();
   // Extensions never change: those of the first process hold.
   if (std::exchange(first_, false) && !tables_.read(*opened))
@@ -218,8 +227,8 @@ Result<std::string> SandboxProxy::create(HostPeer& peer, const Route& provider, 
     out.value(plugin::to_str(sandbox_id_));
   }
   out.value(request);
-  return peer.ask(wire::method_of(&sf_provider_vtbl::create), provider.lane, provider.target,
-                  peer.next(), out.out);
+  return ask(provider_->plugin(), peer, wire::method_of(&sf_provider_vtbl::create), provider,
+             out.out);
 }
 
 // A command needs a machine that this process has started or connected: the host starts it again,

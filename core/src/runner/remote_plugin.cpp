@@ -118,6 +118,11 @@ std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt, bool& host_
                          attempt, host_failed);
 }
 
+void RemotePlugin::waiting(const std::function<void()>& work) const {
+  const auto runtime = plugin_.host.runtime();
+  runtime ? runtime->while_waiting(work) : work();
+}
+
 void RemotePlugin::start(LoadAttempt& attempt) {
   const std::lock_guard lock(mutex_);
   bool ignored = false;
@@ -125,7 +130,7 @@ void RemotePlugin::start(LoadAttempt& attempt) {
 }
 
 Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = this->lock(mutex_);
   if (refused_) return *refused_;
   if (peer_ && !peer_->lost()) return peer_;
   const std::uint64_t now = setup_.services->clock->monotonic_ns();
@@ -135,12 +140,15 @@ Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
   Error last = peer_ ? peer_->loss() : plugin::crashed(plugin_, "its process has ended");
   if (failed_) last = *failed_;
   if (restarts_.size() >= kRestarts) return over_budget(last);
-  if (peer_) peer_->stop();
   LoadAttempt attempt;
   attempt.plugin = plugin_.name();
   attempt.path = plugin_.file;
   bool host_failed = true;
-  auto next = launch(attempt, host_failed);
+  std::shared_ptr<HostPeer> next;
+  waiting([&] {
+    if (peer_) peer_->stop();
+    next = launch(attempt, host_failed);
+  });
   if (!host_failed) restarts_.push_back(now);
   if (!next) {
     Error error = attempt.to_error();

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,14 @@ class RemotePlugin {
   void start(LoadAttempt& attempt);
   // The process that lives now; starts another one when it was lost.
   Result<std::shared_ptr<HostPeer>> live();
+  // Runs what waits for the process, or for others that do. Their lanes wait, and no other lane.
+  void waiting(const std::function<void()>& work) const;
+  template <class Mutex>
+  std::unique_lock<Mutex> lock(Mutex& mutex) const {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock) waiting([&] { lock.lock(); });
+    return lock;
+  }
   // Ends it for good. Blocks.
   void stop();
 

@@ -169,8 +169,9 @@ class Tracked {
 struct Runtime::Impl {
   explicit Impl(Options o)
       : options(std::move(o)),
+        // With one thread Asio would leave to it what it posted, although another may stand in.
         context(std::make_shared<detail::Context>(
-            static_cast<int>(std::max<std::size_t>(1, options.io_threads)))),
+            static_cast<int>(std::max<std::size_t>(2, options.io_threads)))),
         guard(asio::make_work_guard(*context)),
         pool(std::max<std::size_t>(1, options.blocking_threads)) {
     const BlockSignals blocked;
@@ -196,18 +197,30 @@ struct Runtime::Impl {
   }
 
   void run() {
+    run_lanes([this] { context->run(); });
+    const std::lock_guard lock(mutex);
+    --running;
+    ended.notify_all();
+  }
+
+  // Nothing wakes just this one thread, so it looks now and then.
+  void stand_in(const std::atomic<bool>& over) {
+    run_lanes([&] {
+      while (!over.load())
+        context->run_one_for(std::chrono::milliseconds(50));
+    });
+  }
+
+  template <class F>
+  void run_lanes(F work) {
     for (;;) {
       try {
-        context->run();
-        break;
+        return work();
       } catch (...) {
         if (!options.on_exception) std::terminate();
         options.on_exception(std::current_exception());
       }
     }
-    const std::lock_guard lock(mutex);
-    --running;
-    ended.notify_all();
   }
 
   Options options;
@@ -257,6 +270,24 @@ std::shared_ptr<Pending> Runtime::post_blocking(Lane lane, std::function<void()>
   auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
   impl_->pool.post(job);
   return job;
+}
+
+void Runtime::while_waiting(const std::function<void()>& work) {
+  if (!impl_->context->get_executor().running_in_this_thread()) return work();
+  struct End {
+    std::shared_ptr<std::atomic<bool>> over = std::make_shared<std::atomic<bool>>(false);
+    ~End() { over->store(true); }
+  };
+  const End end;
+  try {
+    // The pool's threads end before the Impl does.
+    post_blocking(
+        make_lane(), [impl = impl_.get(), over = end.over] { impl->stand_in(*over); },
+        Handler<void>([](const Result<void>&) {}));
+  } catch (const std::exception&) {
+    // No thread to be had: the other lanes wait, too.
+  }
+  work();
 }
 
 void Runtime::track(std::weak_ptr<Pending> pending) {

@@ -125,6 +125,31 @@ TEST_CASE("a log record has a limit, and the next ones arrive", "[runner]") {
   CHECK(host.log().find("a log record of more than 256 KiB") != std::string::npos);
 }
 
+TEST_CASE("a plugin that is slow to open or to create keeps only itself waiting", "[runner]") {
+  RunnerHost host;
+  host.open();
+  const std::string before = GENERATE("", "create ");
+  std::vector<std::future<bool>> ends;
+  std::vector<std::string> gates;
+  // As many as the host has threads.
+  for (const char* name : {"one", "two"}) {
+    gates.push_back((host.folder / name).string());
+    REQUIRE(::mkfifo(gates.back().c_str(), 0600) == 0);
+    ends.push_back(std::async(std::launch::async, [&, gate = gates.back()] {
+      return host.make(before + "gate " + gate)->execute_command("hello").out == "hello";
+    }));
+  }
+  std::vector<posix::Fd> open;
+  for (const std::string& gate : gates)
+    open.emplace_back(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));  // until it is at the gate
+  std::promise<void> ran;
+  host.runtime.make_lane().post([&] { ran.set_value(); });
+  CHECK(ran.get_future().wait_for(std::chrono::seconds(5)) == std::future_status::ready);
+  open.clear();
+  for (auto& end : ends)
+    CHECK(end.get());
+}
+
 TEST_CASE("many commands of many sandboxes at once", "[runner]") {
   RunnerHost host;
   const auto provider = host.open();

@@ -215,6 +215,60 @@ TEST_CASE("blocking work: an exception is an error") {
   CHECK(get(other.get_future()) == Status::internal);
 }
 
+TEST_CASE("waiting: a lane that waits holds up no other, however few threads there are") {
+  Runtime::Options options;
+  options.io_threads = 1;
+  Runtime runtime(options);
+  constexpr int kLanes = 8;
+  std::vector<Lane> lanes;
+  std::vector<std::promise<void>> turns(kLanes + 1);
+  for (int i = 0; i < kLanes; ++i)
+    lanes.push_back(runtime.make_lane());
+  std::atomic<int> own{0};
+  // Each waits for the next one, which it has posted itself.
+  std::function<void(int)> begin = [&](int i) {
+    if (i < kLanes) {
+      lanes[i].post([&, i] {
+        lanes[i].post([&] { ++own; });
+        begin(i + 1);
+        runtime.while_waiting([&] {
+          get(turns[i + 1].get_future());
+          CHECK(lanes[i].is_current());
+        });
+        CHECK(own == kLanes - 1 - i);  // its own lane has waited
+        turns[i].set_value();
+      });
+    } else {
+      runtime.make_lane().post([&] { turns[kLanes].set_value(); });
+    }
+  };
+  begin(0);
+  get(turns[0].get_future());
+  std::promise<void> last;
+  lanes[0].post([&] { last.set_value(); });
+  get(last.get_future());
+  CHECK(own == kLanes);
+}
+
+TEST_CASE("waiting: elsewhere it is just a call, and what it throws is thrown") {
+  Runtime runtime;
+  const auto here = std::this_thread::get_id();
+  runtime.while_waiting([&] { CHECK(std::this_thread::get_id() == here); });
+  CHECK_THROWS_AS(runtime.while_waiting([] { throw std::runtime_error("no"); }),
+                  std::runtime_error);
+  std::promise<bool> thrown;
+  runtime.make_lane().post([&] {
+    bool caught = false;
+    try {
+      runtime.while_waiting([] { throw std::runtime_error("no"); });
+    } catch (const std::runtime_error&) {
+      caught = true;
+    }
+    thrown.set_value(caught);
+  });
+  CHECK(get(thrown.get_future()));
+}
+
 TEST_CASE("runtime: its end cancels timers and tracked things, and runs what was posted") {
   std::promise<Status> timer;
   std::promise<void> posted;
