@@ -37,6 +37,8 @@ class Callee {
     return self != nullptr && found != nullptr;
   }
 
+  // Whether one more call may begin.
+  virtual Result<void> admit() { return {}; }
   // What a call made, by the call's number, until its end or its release.
   virtual void keep(Id call, sf_op* op) = 0;
   virtual void keep(Id call, sf_process* process) = 0;
@@ -121,6 +123,7 @@ struct Serve<M> {
 
   template <std::size_t... I>
   static Result<void> call(Callee& callee, Id target, Slots& slots, std::index_sequence<I...>) {
+    if (auto good = callee.admit(); !good) return good;
     Self* self = nullptr;
     const S* table = nullptr;
     if (!callee.find(self, table, target))

@@ -29,6 +29,7 @@ constexpr int kEndLimitMs = 2000;  // for a runner that was asked to end
 constexpr std::size_t kMaxQueued = 64U << 20;
 constexpr std::size_t kQueuedCall = 16U << 10;
 constexpr std::size_t kMaxContexts = 100'000;
+constexpr std::size_t kMaxOperations = 1024;  // under way at once
 constexpr std::size_t kMaxRecord = 256U << 10;  // of the log
 
 template <class S>
@@ -354,6 +355,7 @@ bool HostPeer::serve(const wire::Header& header, std::string_view payload) {
   }
   const ServeFn function = serve_function(host_table(), header.method);
   if (function == nullptr || lost()) return function != nullptr;
+  if (operations_.count(header.id) != 0) return false;
   wire::Arena arena;
   wire::Reader in(payload, arena, this);
   return function(*this, header, in);
@@ -372,6 +374,12 @@ bool HostPeer::log(std::string_view payload) {
   const auto* service = static_cast<const sf_log_service*>(services::log_service());
   std::apply([&](auto... part) { service->write(&plugin().host, part...); }, record);
   return true;
+}
+
+Result<void> HostPeer::admit() {
+  if (operations_.size() < kMaxOperations) return {};
+  return Error(Status::unavailable, "too many operations of one plugin are running",
+               "runner.operations");
 }
 
 bool HostPeer::find(sf_context*& self, const sf_context_vtbl*& table, Id target) {

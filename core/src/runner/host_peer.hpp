@@ -82,7 +82,8 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   void* object(const sf_process*, Id) override { return nullptr; }
   void* object(const sf_host*, Id) override { return static_cast<sf_host*>(&plugin().host); }
   const void* table(std::uint8_t struct_number) override;
-  void keep(Id call, sf_op* op) override { operations_[call] = op; }
+  Result<void> admit() override;
+  void keep(Id call, sf_op* op) override { operations_.emplace(call, op); }
   void keep(Id, sf_process*) override {}
   void keep(Id, sf_stream*) override {}
   void prepare(Remote& remote) override;

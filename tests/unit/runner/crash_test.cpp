@@ -200,6 +200,33 @@ TEST_CASE("quarantine names why the last process could not be used", "[runner]")
         "plugin unruly: could not be initialised: its process exited with status 1");
 }
 
+TEST_CASE("operations that a process has under way are counted", "[runner]") {
+  PluginPolicy policy;
+  policy.secrets = {"held-token", "my-token"};
+  RunnerHost host(policy);
+  const auto sandbox = host.make();
+  CHECK(sandbox->execute_command("ask 1100").out ==
+        "76 refused with " + std::to_string(SF_UNAVAILABLE));
+  host.tokens->release();
+  CHECK(sandbox->execute_command("secret my-token").out == "my-token of s");
+}
+
+TEST_CASE("a call with the number of one that runs breaks the protocol", "[runner]") {
+  test::TempDir relay;
+  const auto program = relay / "relay";
+  std::filesystem::create_symlink(SANDFORGE_RELAY, program);
+  relay.write("twice", "");
+  PluginPolicy policy;
+  policy.secrets = {"held-token"};
+  RunnerHost host(policy, program);
+  const auto sandbox = host.make();
+  const auto result = sandbox->execute_command("secret held-token");
+  REQUIRE(result.error);
+  CHECK(result.error->code == Status::crashed);
+  CHECK(result.error->message ==
+        "plugin unruly: its process was ended: it sent a frame that breaks the protocol");
+}
+
 TEST_CASE("a process that asks for more than the host can do is ended", "[runner]") {
   RunnerHost host;
   const auto sandbox = host.make();
