@@ -84,25 +84,31 @@ bool Connection::flush_queue() noexcept {
 }
 
 // Until something can be read from the socket.
-bool Connection::wait(int& beside, const std::function<bool()>& ready) {
+bool Connection::wait(std::vector<Beside>& beside) {
   for (;;) {
-    pollfd polled[3] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {beside, POLLIN, 0}};
+    std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    for (const Beside& each : beside)
+      polled.push_back({each.descriptor, POLLIN, 0});
     {
       const std::lock_guard lock(mutex_);
       if (over_) return false;
       if (!queue_.empty()) polled[0].events |= POLLOUT;
     }
-    if (::poll(polled, 3, -1) < 0 && errno != EINTR) return false;
+    const bool draining = reads_left_ >= 0;
+    if (::poll(polled.data(), polled.size(), draining ? 0 : -1) < 0 && errno != EINTR) return false;
     if (polled[1].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
     }
-    if (polled[2].revents != 0 && !ready()) beside = -1;
+    for (std::size_t i = 0; i < beside.size(); ++i)
+      if (polled[i + 2].revents != 0 && !beside[i].ready()) beside[i].descriptor = -1;
     if ((polled[0].revents & POLLOUT) != 0) {
       const std::lock_guard lock(mutex_);
       if (!flush_queue()) return false;
     }
-    if ((polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) return true;
+    const bool readable = (polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+    if (draining && (!readable || reads_left_-- == 0)) return false;
+    if (readable) return true;
   }
 }
 
@@ -121,8 +127,8 @@ bool Connection::read_some(std::string& why) {
   }
 }
 
-std::string Connection::run(const std::function<bool(const wire::FrameView&)>& frame, int beside,
-                            const std::function<bool()>& ready) {
+std::string Connection::run(const std::function<bool(const wire::FrameView&)>& frame,
+                            std::vector<Beside> beside) {
   std::string why;
   for (;;) {
     wire::FrameView view;
@@ -134,7 +140,7 @@ std::string Connection::run(const std::function<bool(const wire::FrameView&)>& f
     }
     if (parsed == wire::ParseResult::frame) continue;
     // A side that waits when the socket is full has no queue, so nothing else to look at.
-    if (full_ == Full::queue && !wait(beside, ready)) break;
+    if (full_ == Full::queue && !wait(beside)) break;
     if (!read_some(why)) break;
   }
   const std::lock_guard lock(mutex_);

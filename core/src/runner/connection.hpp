@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/wire/runner/frame.hpp"
@@ -32,18 +33,27 @@ class Connection {
   // Ends it from this side; run() returns the reason. [any]
   void close(const char* why = "") noexcept;
 
+  // A descriptor that is looked at as well; `ready` says false when it is done.
+  struct Beside {
+    int descriptor = -1;  // -1: none
+    std::function<bool()> ready;
+  };
   // Reads until the connection is over: `frame` is false for a frame that breaks the protocol.
-  // `beside` is a descriptor that is read as well (-1: none); `ready` says false when it is done.
   // Gives the reason of the end; empty: the other side closed.
-  std::string run(const std::function<bool(const wire::FrameView&)>& frame, int beside = -1,
-                  const std::function<bool()>& ready = {});
+  std::string run(const std::function<bool(const wire::FrameView&)>& frame,
+                  std::vector<Beside> beside = {});
+  // The other side has ended, whoever else holds its socket: what has come is read, then run()
+  // returns as if it had closed. By the reader.
+  void drain() noexcept { reads_left_ = kLastReads; }
   // One frame at least, for the first one of each side.
   wire::ParseResult first(wire::FrameView& frame);
 
  private:
   bool flush_queue() noexcept;  // with the lock; false: over
   bool read_some(std::string& why);
-  bool wait(int& beside, const std::function<bool()>& ready);
+  bool wait(std::vector<Beside>& beside);
+
+  static constexpr int kLastReads = 64;  // far more than a socket holds
 
   const posix::Fd socket_;
   posix::Fd wake_;
@@ -52,6 +62,7 @@ class Connection {
   std::mutex mutex_;
   std::string queue_;
   std::string scratch_;
+  int reads_left_ = -1;  // -1: no end in sight
   bool over_ = false;
   const char* why_ = "";  // it was closed
 };

@@ -29,7 +29,7 @@ constexpr int kEndLimitMs = 2000;  // for a runner that was asked to end
 constexpr std::size_t kMaxQueued = 64U << 20;
 constexpr std::size_t kQueuedCall = 16U << 10;
 constexpr std::size_t kMaxContexts = 100'000;
-constexpr std::size_t kMaxOperations = 1024;  // under way at once
+constexpr std::size_t kMaxOperations = 1024;    // under way at once
 constexpr std::size_t kMaxRecord = 256U << 10;  // of the log
 
 template <class S>
@@ -213,9 +213,16 @@ void HostPeer::run(posix::Fd theirs, Launch launch) {
   Error loss = plugin::crashed(plugin(), "its process could not be started", "process_lost");
   if (spawn(launch, std::move(theirs), output)) {
     send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
+    const posix::Fd process = posix::open_pidfd(pid_.load());
     const std::string why =
         connection().run([this](const wire::FrameView& frame) { return on_frame(frame); },
-                         output.get(), [this, &output] { return read_output(output.get()); });
+                         {{output.get(), [this, &output] { return read_output(output.get()); }},
+                          // Its children may hold the socket.
+                          {process.get(), [this] {
+                             kill_now();
+                             connection().drain();
+                             return false;
+                           }}});
     loss = end_process(why);
     read_output(output.get());
     if (const std::string lines = output_.text(); !lines.empty()) loss.details.set("stderr", lines);
@@ -275,9 +282,10 @@ Error HostPeer::end_process(const std::string& why) {
   return error;
 }
 
+// With its children: it leads a session of its own. Those that left it are not reached.
 void HostPeer::kill_now() noexcept {
   const std::lock_guard lock(pid_mutex_);
-  if (pid_.load() > 0) ::kill(pid_.load(), SIGKILL);
+  if (pid_.load() > 0) ::kill(-pid_.load(), SIGKILL);
 }
 
 void HostPeer::hung() noexcept {

@@ -200,6 +200,20 @@ TEST_CASE("quarantine names why the last process could not be used", "[runner]")
         "plugin unruly: could not be initialised: its process exited with status 1");
 }
 
+TEST_CASE("the children of a process neither hide its end nor outlive it", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  sandbox->start();
+  const auto child = static_cast<pid_t>(std::stol(sandbox->execute_command("orphan").out));
+  const posix::Fd handle = posix::open_pidfd(child);
+  REQUIRE(handle);
+  CHECK(end_of(*sandbox, "kill").message ==
+        "plugin unruly: its process was ended by signal 9 (SIGKILL)");
+  pollfd ended{handle.get(), POLLIN, 0};
+  CHECK(::poll(&ended, 1, 10'000) == 1);
+  CHECK(sandbox->execute_command("hello").out == "hello");
+}
+
 TEST_CASE("operations that a process has under way are counted", "[runner]") {
   PluginPolicy policy;
   policy.secrets = {"held-token", "my-token"};
