@@ -35,11 +35,23 @@ constexpr bool kLimitMemory = false;
 constexpr bool kLimitMemory = true;
 #endif
 
-void set_limit(int resource, std::uint64_t value) {
+// What could not be had, in words.
+struct Missing {
+  void add(const std::string& what) { text += (text.empty() ? "" : "; ") + what; }
+  void add_failed(const char* what) { add(std::string(what) + ": " + std::strerror(errno)); }
+  std::string text;
+};
+
+// For good: nobody raises it again without a capability.
+void set_limit(int resource, const char* name, std::uint64_t value, Missing& missing) {
   struct rlimit limit = {};
-  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(value, limit.rlim_max);
-  ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  const auto which = static_cast<__rlimit_resource>(resource);
+  bool set = ::getrlimit(which, &limit) == 0;
+  if (set) {
+    limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(value, limit.rlim_max);
+    set = ::setrlimit(which, &limit) == 0;
+  }
+  if (!set) missing.add_failed(name);
 }
 
 bool allow(int ruleset, const char* path, std::uint64_t access) {
@@ -85,15 +97,19 @@ std::string confine_files(const std::vector<std::string>& writable) {
 }  // namespace
 
 std::string harden(const Hello& hello) {
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  set_limit(RLIMIT_CORE, 0);
-  if (kLimitMemory && hello.memory_mb > 0) set_limit(RLIMIT_DATA, hello.memory_mb << 20);
-  if (hello.open_files > 0) set_limit(RLIMIT_NOFILE, hello.open_files);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    return std::string("privileges are not given up: ") + std::strerror(errno);
-  // Who may start any command has these files through them.
-  if (hello.may_run_programs) return {};
-  return confine_files(hello.writable);
+  Missing missing;
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) missing.add_failed("dumps are not refused");
+  set_limit(RLIMIT_CORE, "core files are not limited", 0, missing);
+  if (kLimitMemory && hello.memory_mb > 0)
+    set_limit(RLIMIT_DATA, "memory is not limited", hello.memory_mb << 20, missing);
+  if (hello.open_files > 0)
+    set_limit(RLIMIT_NOFILE, "open files are not limited", hello.open_files, missing);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    missing.add_failed("privileges are not given up");
+  } else if (!hello.may_run_programs) {  // else it has these files through its commands
+    if (const std::string why = confine_files(hello.writable); !why.empty()) missing.add(why);
+  }
+  return missing.text;
 }
 
 }  // namespace sandforge::runner

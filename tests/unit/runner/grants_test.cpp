@@ -88,18 +88,23 @@ TEST_CASE("a process has the limits of its policy", "[runner]") {
   RunnerHost host(policy);
   const auto sandbox = host.make();
   const std::string limits = say(*sandbox, "read /proc/self/limits");
-  const auto soft = [&](const std::string& name) {
+  const auto column = [&](const std::string& name, std::size_t at) {
     const auto line = limits.find(name);
     REQUIRE(line != std::string::npos);
-    return std::strtoull(limits.c_str() + line + 26, nullptr, 10);
+    return std::strtoull(limits.c_str() + line + at, nullptr, 10);
   };
+  const auto soft = [&](const std::string& name) { return column(name, 26); };
+  const auto hard = [&](const std::string& name) { return column(name, 47); };
   CHECK(soft("Max open files") == 77);
+  CHECK(hard("Max open files") == 77);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   WARN("SKIPPED: a sanitizer's memory has no limit");
 #else
   CHECK(soft("Max data size") == 512ULL << 20);
+  CHECK(hard("Max data size") == 512ULL << 20);
 #endif
   CHECK(soft("Max core file size") == 0);
+  CHECK(hard("Max core file size") == 0);
   const std::string status = say(*sandbox, "read /proc/self/status");
   CHECK(status.find("NoNewPrivs:\t1\n") != std::string::npos);
 }
