@@ -54,9 +54,10 @@ void set_limit(int resource, const char* name, std::uint64_t value, Missing& mis
   if (!set) missing.add_failed(name);
 }
 
+// A link in its place is not followed: the rule would be for what somebody chose.
 bool allow(int ruleset, const char* path, std::uint64_t access) {
-  const posix::Fd folder(::open(path, O_PATH | O_CLOEXEC));
-  if (!folder) return true;  // what does not exist needs no rule
+  const posix::Fd folder(::open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return true;  // what is no folder needs no rule
   landlock_path_beneath_attr rule = {};
   rule.allowed_access = access;
   rule.parent_fd = folder.get();

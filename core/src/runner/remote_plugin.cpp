@@ -3,8 +3,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "plugin/abi_text.hpp"
+#include "sandforge/posix/user.hpp"
 
 namespace sandforge::runner {
 namespace {
@@ -46,6 +48,33 @@ bool uses(const Manifest& manifest, std::string_view service) {
   return false;
 }
 
+// Who its process runs as.
+uid_t user_of(const PluginPolicy& policy) {
+  posix::Identity who;
+  std::string ignored;  // the start says it
+  return !policy.user.empty() && posix::find_identity(policy.user, who, ignored) ? who.uid
+                                                                                 : ::geteuid();
+}
+
+// Its own folders. One of somebody else, or a link in its place, would open that to the plugin.
+std::vector<std::string> folders_of(const RemotePlugin::Setup& setup) {
+  const HostServices& services = *setup.services;
+  const std::string& name = setup.file.manifest.name;
+  std::vector<std::string> out;
+  for (const auto& parent :
+       {services.folders.data, services.folders.cache, services.folders.runtime}) {
+    if (parent.empty()) continue;
+    const auto folder = std::filesystem::absolute(parent) / name;
+    const std::string why = services::why_not_private(folder, user_of(setup.policy));
+    if (why.empty()) {
+      out.push_back(folder.string());
+    } else {
+      services::tell_folder(services, name, folder, why);
+    }
+  }
+  return out;
+}
+
 Hello hello_of(const RemotePlugin::Setup& setup) {
   const HostServices& services = *setup.services;
   const Manifest& manifest = setup.file.manifest;
@@ -59,11 +88,7 @@ Hello hello_of(const RemotePlugin::Setup& setup) {
     if (auto value = services.env ? services.env(name) : std::nullopt) out.env[name] = *value;
   }
   out.folders = services.folders;
-  if (uses(manifest, "paths"))
-    for (const auto& folder :
-         {services.folders.data, services.folders.cache, services.folders.runtime})
-      if (!folder.empty())
-        out.writable.push_back((std::filesystem::absolute(folder) / manifest.name).string());
+  if (uses(manifest, "paths")) out.writable = folders_of(setup);
   if (setup.policy.process) out.guest_program = services.guest_program.string();
   out.may_run_programs = setup.policy.process;
   out.log_level = services.logger ? services.logger->level() : LogLevel::off;

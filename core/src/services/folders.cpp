@@ -35,16 +35,28 @@ std::string make_private(const std::filesystem::path& path) {
   if (ec) return fmt::format("has no parent folder: {}", ec.message());
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     return fmt::format("cannot be made: {}", std::strerror(errno));
+  return why_not_private(path, ::geteuid());
+}
+
+}  // namespace
+
+std::string why_not_private(const std::filesystem::path& path, uid_t owner) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0)
-    return fmt::format("cannot be looked at: {}", std::strerror(errno));
+    return errno == ENOENT ? std::string()
+                           : fmt::format("cannot be looked at: {}", std::strerror(errno));
   if (!S_ISDIR(status.st_mode)) return "is no folder";
-  if (status.st_uid != ::geteuid()) return "belongs to another user";
+  if (status.st_uid != owner) return "belongs to another user";
   if ((status.st_mode & 0077) != 0) return "is open to other users";
   return {};
 }
 
-}  // namespace
+void tell_folder(const HostServices& services, std::string_view plugin,
+                 const std::filesystem::path& path, std::string_view why) {
+  if (services.logger)
+    services.logger->write(LogLevel::warn, "a plugin's folder cannot be used",
+                           {{"plugin", plugin}, {"path", path.native()}, {"why", why}});
+}
 
 const std::string* PluginHost::folder(std::uint32_t kind) {
   const auto services = this->services();
@@ -63,10 +75,7 @@ const std::string* PluginHost::folder(std::uint32_t kind) {
       problem = fmt::format("is longer than {} bytes", kMaxRuntimePath);
   }
   if (!problem.empty()) {
-    if (services->logger)
-      services->logger->write(
-          LogLevel::warn, "a plugin's folder cannot be used",
-          {{"plugin", plugin_.name()}, {"path", path.native()}, {"why", problem}});
+    tell_folder(*services, plugin_.name(), path, problem);
     return nullptr;
   }
   const std::lock_guard lock(mutex_);

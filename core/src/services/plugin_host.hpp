@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "sandforge/abi.h"
 #include "sandforge/host_services.hpp"
@@ -62,6 +65,12 @@ class PluginHost : public sf_host {
   // Every path that was given out; never shrinks, as plugins keep pointers into it.
   std::set<std::string> folders_;
 };
+
+// Why a folder is not its owner's alone; empty: it is, or there is none yet. [any]
+std::string why_not_private(const std::filesystem::path& path, uid_t owner);
+// Logs that a plugin does without a folder. [any]
+void tell_folder(const HostServices& services, std::string_view plugin,
+                 const std::filesystem::path& path, std::string_view why);
 
 // The vtables, one per file of this folder. [any]
 const void* log_service() noexcept;

@@ -72,6 +72,41 @@ TEST_CASE("without the grant no file is written and no program runs, where the k
   CHECK(say(*sandbox, "write " + (host.folder / "data/unruly/mine").string()) == "written");
 }
 
+TEST_CASE("a link in the place of its folder opens nothing to a process", "[runner]") {
+  RunnerHost host;
+  const auto mine = host.folder / "data/unruly";
+  const auto elsewhere = host.folder / "elsewhere";
+  std::filesystem::create_directories(elsewhere);
+  std::filesystem::permissions(elsewhere, std::filesystem::perms(0700));
+  std::filesystem::create_directory(host.folder / "data");
+  std::filesystem::create_directory_symlink(elsewhere, mine);
+  const auto sandbox = host.make();
+  sandbox->start();
+  if (host.log().find("the kernel has no Landlock") != std::string::npos) {
+    WARN("SKIPPED: this kernel has no Landlock");
+    return;
+  }
+  CHECK(say(*sandbox, "write " + (elsewhere / "file").string()) == "refused");
+  CHECK(std::filesystem::is_empty(elsewhere));
+  CHECK_THAT(host.log(), Catch::Contains("a plugin's folder cannot be used") &&
+                             Catch::Contains("is no folder"));
+}
+
+TEST_CASE("a folder that others can change is not the plugin's", "[runner]") {
+  RunnerHost host;
+  const auto mine = host.folder / "data/unruly";
+  std::filesystem::create_directories(mine);
+  std::filesystem::permissions(mine, std::filesystem::perms(0777));
+  const auto sandbox = host.make();
+  sandbox->start();
+  if (host.log().find("the kernel has no Landlock") != std::string::npos) {
+    WARN("SKIPPED: this kernel has no Landlock");
+    return;
+  }
+  CHECK(say(*sandbox, "write " + (mine / "file").string()) == "refused");
+  CHECK_THAT(host.log(), Catch::Contains("is open to other users"));
+}
+
 TEST_CASE("with the grant files are written and programs run", "[runner]") {
   PluginPolicy policy;
   policy.process = true;
