@@ -178,7 +178,15 @@ bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) 
   spec.death_signal = SIGKILL;
   if (!launch.policy.user.empty()) {
     std::string problem;
-    if (!posix::find_identity(launch.policy.user, spec.user.emplace(), problem)) {
+    posix::Identity& who = spec.user.emplace();
+    const std::string& user = launch.policy.user;
+    bool found = posix::find_identity(user, who, problem);
+    if (found && who.name.empty() && user.find(':') == std::string::npos) {
+      found = false;  // it would have the group of root
+      problem = fmt::format("the user {} has no entry and so no group: give one, as in {}:GID",
+                            user, user);
+    }
+    if (!found) {
       failed.attempt.message = "its process cannot run as another user: " + problem;
       settle(std::move(failed));
       return false;

@@ -107,6 +107,16 @@ TEST_CASE("a folder that others can change is not the plugin's", "[runner]") {
   CHECK_THAT(host.log(), Catch::Contains("is open to other users"));
 }
 
+TEST_CASE("a user without an entry and a group is refused: it would have the group of root",
+          "[runner]") {
+  PluginPolicy policy;
+  policy.user = "54321";
+  RunnerHost host(policy);
+  CHECK_THAT(test::error_of([&] { host.open(); }).message,
+             Catch::Contains("its process cannot run as another user: the user 54321 has no entry "
+                             "and so no group: give one, as in 54321:GID"));
+}
+
 TEST_CASE("with the grant files are written and programs run", "[runner]") {
   PluginPolicy policy;
   policy.process = true;
