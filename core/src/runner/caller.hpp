@@ -94,8 +94,7 @@ struct Call<M> {
     Peer& peer = *routed->peer;
     wire::Writer out(peer.handles());
     wire::write_call(out, std::tuple<P...>(p...));
-    if (out.out.size() > wire::kMaxPayload)
-      return Error(Status::invalid, "the request is larger than 8 MiB");
+    if (auto good = check_request(out.out.size()); !good) return good;
     const Id id = peer.next();
     auto callbacks = keep_callbacks(p...);
     if constexpr ((makes_stream<P> || ...)) callbacks->input = std::make_shared<InputWindow>();

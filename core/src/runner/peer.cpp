@@ -63,7 +63,13 @@ bool Peer::expect(Id call, std::shared_ptr<Callbacks> callbacks) {
   return true;
 }
 
+Result<void> check_request(std::size_t size) {
+  if (size <= wire::kMaxPayload) return {};
+  return Error(Status::invalid, "the request is larger than 8 MiB");
+}
+
 Result<std::string> Peer::ask(Method method, Id lane, Id target, Id id, std::string_view payload) {
+  if (auto good = check_request(payload.size()); !good) return std::move(good).error();
   Wait wait;
   {
     const std::lock_guard lock(mutex_);

@@ -113,6 +113,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::optional<Error> loss_;
 };
 
+// Refuses what no frame takes.
+Result<void> check_request(std::size_t size);
 // The first byte of a reply: 1, and an error follows; 0, and the result.
 std::string error_reply(const Error& error);
 // Reads a record of an error from a frame.

@@ -125,6 +125,18 @@ TEST_CASE("a log record has a limit, and the next ones arrive", "[runner]") {
   CHECK(host.log().find("a log record of more than 256 KiB") != std::string::npos);
 }
 
+TEST_CASE("options that no frame takes are refused, and the process lives on", "[runner]") {
+  RunnerHost host;
+  host.open();
+  json::Object options;
+  options.set("record", std::string(9U << 20, 'x'));
+  const Error refused = error_of([&] { host.registry->open("unruly", options); });
+  CHECK(refused.code == Status::invalid);
+  CHECK(refused.message == "the request is larger than 8 MiB");
+  CHECK(host.make()->execute_command("hello").out == "hello");
+  CHECK(host.log().find("was started again") == std::string::npos);
+}
+
 TEST_CASE("a plugin that is slow to open or to create keeps only itself waiting", "[runner]") {
   RunnerHost host;
   host.open();
