@@ -31,7 +31,8 @@ class StateStore {
                    std::optional<std::string> value, Handler<void> done) = 0;
 };
 
-// Kept as long as the process; at most `limit_bytes` of keys and values.
+// Kept as long as the process; at most `limit_bytes` of keys and values, with 256 bytes for each of
+// them, and of one plugin a quarter of that.
 std::shared_ptr<StateStore> memory_state_store(std::uint64_t limit_bytes = 64U << 20);
 
 // Folders below which each plugin gets its own, mode 0700, made when it asks. Empty: none.

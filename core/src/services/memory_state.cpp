@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "sandforge/host_services.hpp"
 
 namespace sandforge {
@@ -32,8 +34,11 @@ class MemoryStateStore final : public StateStore {
  private:
   using Key = std::tuple<std::string, std::string, std::string>;
 
+  static constexpr std::uint64_t kEntry = 256;  // what an entry costs beside its texts
+  static constexpr std::uint64_t kShares = 4;   // no plugin has more than one of them
+
   static std::uint64_t size_of(const Key& key, const std::string& value) {
-    return std::get<0>(key).size() + std::get<1>(key).size() + std::get<2>(key).size() +
+    return kEntry + std::get<0>(key).size() + std::get<1>(key).size() + std::get<2>(key).size() +
            value.size();
   }
 
@@ -42,9 +47,17 @@ class MemoryStateStore final : public StateStore {
     const auto found = values_.find(key);
     const std::uint64_t before = found == values_.end() ? 0 : size_of(key, found->second);
     const std::uint64_t after = value ? size_of(key, *value) : 0;
-    if (used_ - before + after > limit_)
+    const std::string& plugin = std::get<0>(key);
+    const auto its = used_by_.find(plugin);
+    const std::uint64_t its_after = (its == used_by_.end() ? 0 : its->second) - before + after;
+    // What shrinks is always taken.
+    if (after > before && its_after > limit_ / kShares)
+      return Error(Status::no_space,
+                   fmt::format("the state of the plugin {} exceeds its limit", plugin));
+    if (after > before && used_ - before + after > limit_)
       return Error(Status::no_space, "the state of all plugins exceeds its limit");
     used_ = used_ - before + after;
+    used_by_[plugin] = its_after;
     if (value) {
       values_.insert_or_assign(std::move(key), std::move(*value));
     } else if (found != values_.end()) {
@@ -57,6 +70,7 @@ class MemoryStateStore final : public StateStore {
   std::mutex mutex_;
   std::map<Key, std::string> values_;
   std::uint64_t used_ = 0;
+  std::map<std::string, std::uint64_t> used_by_;  // by plugin
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ sf_bytes bytes(const std::string& text) {
 TEST_CASE("state service: values by session and for the provider") {
   Stored stored;
   auto services = std::make_shared<HostServices>(*stored.bench.services);
-  services->state = memory_state_store(1000);
+  services->state = memory_state_store(8000);
   stored.bench.plugin->host.attach(services);
   const auto& state = stored.table<sf_state_service>(SF_SERVICE_STATE);
   sf_host* host = &stored.bench.plugin->host;
@@ -86,12 +86,40 @@ TEST_CASE("state service: values by session and for the provider") {
   CHECK(get(nullptr, "k") == "(none)");
   CHECK(set(s1, "k", bytes("")) == "ok");
   CHECK(get(s1, "k").empty());
-  CHECK(set(s1, "big", bytes(std::string(990, 'x'))) ==
-        "the state of all plugins exceeds its limit");
+  CHECK(set(s1, "big", bytes(std::string(1990, 'x'))) ==
+        "the state of the plugin fake exceeds its limit");
   CHECK(set(s1, "big", bytes(std::string(SF_STATE_VALUE_MAX + 1, 'x'))) == "refused 1");
   CHECK(get(s1, "") == "refused 1");
   CHECK(get(s1, std::string(201, 'k').c_str()) == "refused 1");
   plugin::HostContext::release(s1);
+}
+
+TEST_CASE("state in memory: what an entry costs counts, and nobody takes all of it") {
+  const auto store = memory_state_store(40'000);
+  const auto set = [&](const std::string& plugin, const std::string& key,
+                       std::optional<std::string> value) {
+    std::string out = "no answer";
+    store->set(plugin, SessionId("s"), key, std::move(value),
+               [&](Result<void> result) { out = result ? "ok" : result.error().message; });
+    return out;
+  };
+  const auto fill = [&](const std::string& plugin) {
+    int count = 0;
+    while (count < 1000 && set(plugin, std::to_string(count), "") == "ok")
+      ++count;
+    return count;
+  };
+  // A quarter of it: 10,000 bytes, at 256 and some for each.
+  const int taken = fill("one");
+  CHECK(taken > 30);
+  CHECK(taken < 40);
+  CHECK(set("one", "more", "") == "the state of the plugin one exceeds its limit");
+  CHECK(fill("two") == taken);
+  CHECK(fill("three") > 0);
+  CHECK(set("one", "0", std::nullopt) == "ok");
+  CHECK(set("one", "more", "") == "ok");
+  fill("four");
+  CHECK(set("five", "k", std::string(8000, 'x')) == "the state of all plugins exceeds its limit");
 }
 
 TEST_CASE("secrets service: what the host grants, masked from then on") {
