@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::size_t kTurn = 128U << 10;  // bytes of one read
 
+// Empty when it says that the other side closed.
+std::string why_failed(int number) {
+  if (number == 0 || number == ECONNRESET || number == EPIPE) return {};
+  return std::string("its socket failed: ") + std::strerror(number);
+}
+
 }  // namespace
 
 Connection::Connection(posix::Fd socket, Full full)
@@ -43,6 +49,7 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
           queue_.assign(rest);
           break;
         } else if (errno != EINTR) {
+          failed_ = errno;
           over_ = true;
           break;
         }
@@ -68,7 +75,7 @@ void Connection::close(const char* why) noexcept {
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
-bool Connection::flush_queue() noexcept {
+bool Connection::flush_queue(std::string& why) {
   while (!queue_.empty()) {
     const auto sent =
         ::send(socket_.get(), queue_.data(), queue_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -77,6 +84,7 @@ bool Connection::flush_queue() noexcept {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return true;
     } else if (errno != EINTR) {
+      why = why_failed(errno);
       return false;
     }
   }
@@ -84,7 +92,7 @@ bool Connection::flush_queue() noexcept {
 }
 
 // Until something can be read from the socket.
-bool Connection::wait(std::vector<Beside>& beside) {
+bool Connection::wait(std::vector<Beside>& beside, std::string& why) {
   for (;;) {
     std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     for (const Beside& each : beside)
@@ -95,7 +103,10 @@ bool Connection::wait(std::vector<Beside>& beside) {
       if (!queue_.empty()) polled[0].events |= POLLOUT;
     }
     const bool draining = reads_left_ >= 0;
-    if (::poll(polled.data(), polled.size(), draining ? 0 : -1) < 0 && errno != EINTR) return false;
+    if (::poll(polled.data(), polled.size(), draining ? 0 : -1) < 0 && errno != EINTR) {
+      why = why_failed(errno);
+      return false;
+    }
     if (polled[1].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
@@ -104,7 +115,7 @@ bool Connection::wait(std::vector<Beside>& beside) {
       if (polled[i + 2].revents != 0 && !beside[i].ready()) beside[i].descriptor = -1;
     if ((polled[0].revents & POLLOUT) != 0) {
       const std::lock_guard lock(mutex_);
-      if (!flush_queue()) return false;
+      if (!flush_queue(why)) return false;
     }
     const bool readable = (polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     if (draining && (!readable || reads_left_-- == 0)) return false;
@@ -122,7 +133,7 @@ bool Connection::read_some(std::string& why) {
     }
     if (got == 0) return false;
     if (errno == EINTR) continue;
-    if (errno != ECONNRESET) why = std::strerror(errno);
+    why = why_failed(errno);
     return false;
   }
 }
@@ -140,11 +151,12 @@ std::string Connection::run(const std::function<bool(const wire::FrameView&)>& f
     }
     if (parsed == wire::ParseResult::frame) continue;
     // A side that waits when the socket is full has no queue, so nothing else to look at.
-    if (full_ == Full::queue && !wait(beside)) break;
+    if (full_ == Full::queue && !wait(beside, why)) break;
     if (!read_some(why)) break;
   }
   const std::lock_guard lock(mutex_);
   if (why.empty()) why = why_;
+  if (why.empty()) why = why_failed(failed_);
   over_ = true;
   return why;
 }

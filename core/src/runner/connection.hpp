@@ -49,9 +49,10 @@ class Connection {
   wire::ParseResult first(wire::FrameView& frame);
 
  private:
-  bool flush_queue() noexcept;  // with the lock; false: over
+  // False: over, and why.
+  bool flush_queue(std::string& why);  // with the lock
   bool read_some(std::string& why);
-  bool wait(std::vector<Beside>& beside);
+  bool wait(std::vector<Beside>& beside, std::string& why);
 
   static constexpr int kLastReads = 64;  // far more than a socket holds
 
@@ -62,6 +63,7 @@ class Connection {
   std::mutex mutex_;
   std::string queue_;
   std::string scratch_;
+  int failed_ = 0;       // errno of a send that failed
   int reads_left_ = -1;  // -1: no end in sight
   bool over_ = false;
   const char* why_ = "";  // it was closed

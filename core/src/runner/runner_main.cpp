@@ -137,8 +137,10 @@ posix::Fd take_socket() {
 bool greet(Process& mine) {
   wire::FrameView frame;
   if (mine.connection->first(frame) != wire::ParseResult::frame ||
-      frame.header.kind != wire::Kind::hello)
+      frame.header.kind != wire::Kind::hello) {
+    std::fputs("sandforge-runner is started by a host, on a socket\n", stderr);
     return false;
+  }
   auto hello = decode_hello(frame.payload);
   if (hello) {
     mine.hello = std::move(*hello);
@@ -165,10 +167,7 @@ namespace {
 int run() {
   Process& mine = process();
   mine.connection = std::make_shared<Connection>(take_socket(), Connection::Full::wait);
-  if (!greet(mine)) {
-    std::fputs("sandforge-runner is started by a host, on a socket\n", stderr);
-    return 2;
-  }
+  if (!greet(mine)) return 2;
   Ready ready;
   ready.hardening = harden(mine.hello);
   mine.runtime = std::make_unique<Runtime>();
