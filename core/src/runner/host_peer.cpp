@@ -30,6 +30,7 @@ constexpr std::size_t kMaxQueued = 64U << 20;
 constexpr std::size_t kQueuedCall = 16U << 10;
 constexpr std::size_t kMaxContexts = 100'000;
 constexpr std::size_t kMaxOperations = 1024;    // under way at once
+constexpr std::size_t kOutputTurn = 64U << 10;  // as much as a pipe holds
 constexpr std::size_t kMaxRecord = 256U << 10;  // of the log
 
 template <class S>
@@ -249,11 +250,13 @@ void HostPeer::run(posix::Fd theirs, Launch launch) {
   });
 }
 
+// A piece of it: what is written without end keeps no frame waiting.
 bool HostPeer::read_output(int output) {
   char bytes[4096];
-  for (;;) {
+  for (std::size_t read = 0; read < kOutputTurn;) {
     const auto got = ::read(output, bytes, sizeof bytes);
     if (got > 0) {
+      read += static_cast<std::size_t>(got);
       output_.add(std::string_view(bytes, static_cast<std::size_t>(got)));
     } else if (got == 0) {
       return false;
@@ -261,6 +264,7 @@ bool HostPeer::read_output(int output) {
       return errno == EAGAIN;
     }
   }
+  return true;
 }
 
 // Reaps the process, and says how it ended.

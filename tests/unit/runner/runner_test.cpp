@@ -162,6 +162,13 @@ TEST_CASE("a plugin that is slow to open or to create keeps only itself waiting"
     CHECK(end.get());
 }
 
+TEST_CASE("output without end keeps no frame waiting", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  CHECK(sandbox->execute_command("noise").out == "noisy");
+  CHECK(sandbox->execute_command("hello").out == "hello");
+}
+
 TEST_CASE("many commands of many sandboxes at once", "[runner]") {
   RunnerHost host;
   const auto provider = host.open();
