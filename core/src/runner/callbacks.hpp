@@ -13,6 +13,12 @@
 
 namespace sandforge::runner {
 
+// Whether two members are the same one.
+template <auto M>
+struct MemberTag;
+template <auto A, auto B>
+constexpr bool is_same_member = std::is_same_v<MemberTag<A>, MemberTag<B>>;
+
 // The last callback of a call is `done`; a list of files may take several.
 template <auto M>
 struct IsLast;
@@ -57,8 +63,7 @@ struct Invoke<M> {
     std::tuple<P...> args{};
     wire::read_call(in, args);
     if (!in.whole()) return Callbacks::Outcome::malformed;
-    if constexpr (std::is_same_v<C, sf_stream_events> && sizeof...(P) == 3)
-      delivered += std::get<2>(args).len;
+    if constexpr (is_same_member<M, &sf_stream_events::on_data>) delivered += std::get<2>(args).len;
     if (callbacks.*M != nullptr)
       std::apply(
           [&](auto... a) {
@@ -195,9 +200,9 @@ struct SendEvent<M> {
 
  private:
   static void send(Remote& remote, const std::tuple<P...>& args) {
-    if constexpr (std::is_same_v<C, sf_stream_events> && sizeof...(P) == 3) {
+    if constexpr (is_same_member<M, &sf_stream_events::on_data>) {
       return send_data(remote, std::get<0>(args), std::get<1>(args), std::get<2>(args));
-    } else if constexpr (std::is_same_v<C, sf_stream_events> && sizeof...(P) == 0) {
+    } else if constexpr (is_same_member<M, &sf_stream_events::on_writable>) {
       if (remote.writable) return remote.writable();
     }
     wire::Writer out(remote.peer->handles());
@@ -227,7 +232,6 @@ template <class C>
 C sending_callbacks(void* ctx) noexcept;
 
 // Sends the `done` of a call that failed at its start.
-using FailFn = void (*)(void* ctx, const sf_error& error);
 template <class C>
 void send_failure(const C& callbacks, const sf_error& error) {
   if constexpr (requires { callbacks.done; }) {

@@ -29,9 +29,8 @@ const sf_op_vtbl kOp = {
 };
 
 void grant(sf_stream* self, std::uint64_t bytes) noexcept {
-  char raw[8];
-  for (int i = 0; i < 8; ++i)
-    raw[i] = static_cast<char>(bytes >> (8 * i) & 0xFF);
+  char raw[sizeof bytes];
+  wire::store(raw, bytes);
   tell(of(self), wire::method_of(&sf_stream_vtbl::grant), std::string_view(raw, sizeof raw));
 }
 

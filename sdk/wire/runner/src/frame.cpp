@@ -2,24 +2,9 @@
 
 #include <cstring>
 
+#include "sandforge/wire/runner/bytes.hpp"
+
 namespace sandforge::wire::runner {
-namespace {
-
-template <class T>
-void store(char* out, T value) noexcept {
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    out[i] = static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i) & 0xFF);
-}
-
-template <class T>
-T fetch(const char* in) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = sizeof(T); i-- > 0;)
-    value = value << 8 | static_cast<unsigned char>(in[i]);
-  return static_cast<T>(value);
-}
-
-}  // namespace
 
 void append_frame(std::string& out, const Header& header, std::string_view payload) {
   char bytes[kHeaderSize] = {};

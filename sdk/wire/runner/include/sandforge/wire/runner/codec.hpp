@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sandforge/wire/runner/bytes.hpp"
 #include "sandforge/wire/runner/fields.hpp"
 
 namespace sandforge::wire::runner {
@@ -40,8 +41,7 @@ class Writer {
   void value(const T& v) {
     if constexpr (std::is_integral_v<T>) {
       char bytes[sizeof(T)];
-      for (std::size_t i = 0; i < sizeof(T); ++i)
-        bytes[i] = static_cast<char>(static_cast<std::uint64_t>(v) >> (8 * i) & 0xFF);
+      store(bytes, v);
       out.append(bytes, sizeof(T));
     } else if constexpr (is_text<T>) {
       value<std::uint8_t>(v.ptr != nullptr);
@@ -78,8 +78,7 @@ class Writer {
     const std::size_t at = out.size();
     value(std::uint32_t{0});
     body();
-    const auto size = static_cast<std::uint32_t>(out.size() - at - 4);
-    std::memcpy(out.data() + at, &size, 4);
+    store(out.data() + at, static_cast<std::uint32_t>(out.size() - at - 4));
   }
 
   // Members that whoever filled the struct did not know are left out.
@@ -161,11 +160,7 @@ class Reader {
   template <class T>
   void value(T& v) {
     if constexpr (std::is_integral_v<T>) {
-      const std::string_view raw = take(sizeof(T));
-      std::uint64_t number = 0;
-      for (std::size_t i = raw.size(); i-- > 0;)
-        number = number << 8 | static_cast<unsigned char>(raw[i]);
-      v = static_cast<T>(number);
+      v = fetch<T>(take(sizeof(T)));
     } else if constexpr (is_text<T>) {
       const bool present = flag();
       const std::string_view raw = take(read<std::uint32_t>());
