@@ -245,6 +245,7 @@ TEST_CASE("output and end that are late keep their order") {
       [&](auto done) { f.sandbox->async_execute_command("by hand", {}, {}, std::move(done)); });
   const auto process = f.by_hand();
   REQUIRE(process);
+  process->start();  // it may be here before its program has done that
   const auto begin = steady_clock::now();
   for (int i = 0; i < 20; ++i)
     process->out(std::to_string(i) + ",");
