@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The path of somebody who has never seen this tree: an installation, a project of their own by
-# `sandforge new`, its build and its tests, and a command in a sandbox of it.
+# `sandforge new`, its build, its tests, the conformance suite, and a command in a sandbox of it.
 #
 #   tests/package/stranger.sh BUILD_DIR LANGUAGE
 set -euo pipefail
@@ -46,7 +46,6 @@ if grep -rnE '@[A-Z]+@' --exclude-dir=build .; then fail "a mark was not filled 
 if grep -rnF "$source_tree" --exclude-dir=build .; then fail "the project names the source tree"; fi
 echo "from new to green: $((SECONDS - began)) s"
 
-# When this program has the command: sandforge conformance build/my-cloud.so
 step "doctor"
 sandforge --config sandforge.yaml plugins doctor
 sandforge config check sandforge.yaml

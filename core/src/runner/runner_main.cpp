@@ -47,8 +47,7 @@ std::uint32_t log_level(sf_host*) noexcept {
   return static_cast<std::uint32_t>(process().hello.log_level);
 }
 
-sf_status refuse_spawn(sf_host* host, sf_lane*, const sf_command*, const sf_stream_events*,
-                       const sf_process_events*, sf_process**, const sf_error_sink* err) noexcept {
+sf_status refuse_process(sf_host* host, const sf_error_sink* err) {
   const std::string& name = services::PluginHost::of(host).plugin().name();
   return plugin::refuse(err, Error(Status::unsupported,
                                    "the plugin " + name +
@@ -58,6 +57,20 @@ sf_status refuse_spawn(sf_host* host, sf_lane*, const sf_command*, const sf_stre
                                    "grant.process"));
 }
 
+const sf_process_service kNoProcess = {
+    sizeof(sf_process_service),
+    [](sf_host* host, sf_lane*, const sf_command*, const sf_stream_events*,
+       const sf_process_events*, sf_process**,
+       const sf_error_sink* err) noexcept { return refuse_process(host, err); },
+    [](sf_host* host, sf_str, const sf_error_sink* err) noexcept {
+      return refuse_process(host, err);
+    },
+    [](sf_host* host, sf_lane*, sf_str, const sf_command*, const sf_stream_events*,
+       const sf_process_events*, sf_process**,
+       const sf_error_sink* err) noexcept { return refuse_process(host, err); },
+    [](sf_host* host, sf_lane*, sf_str, std::uint64_t, sf_completion, sf_op**,
+       const sf_error_sink* err) noexcept { return refuse_process(host, err); }};
+
 const void* instead(std::string_view id) {
   static const sf_log_service log = {sizeof(sf_log_service), &Call<&sf_log_service::write>::call,
                                      &log_level};
@@ -66,12 +79,11 @@ const void* instead(std::string_view id) {
                                          &Call<&sf_state_service::set>::call};
   static const sf_secrets_service secrets = {sizeof(sf_secrets_service),
                                              &Call<&sf_secrets_service::get>::call};
-  static const sf_process_service no_process = {sizeof(sf_process_service), &refuse_spawn};
   const Hello& hello = process().hello;
   if (id == SF_SERVICE_LOG) return &log;
   if (id == SF_SERVICE_STATE && hello.has_state) return &state;
   if (id == SF_SERVICE_SECRETS && hello.has_secrets) return &secrets;
-  if (id == SF_SERVICE_PROCESS && !hello.may_run_programs) return &no_process;
+  if (id == SF_SERVICE_PROCESS && !hello.may_run_programs) return &kNoProcess;
   return nullptr;
 }
 

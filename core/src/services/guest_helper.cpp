@@ -41,6 +41,24 @@ Error not_started(const std::filesystem::path& program, const posix::SpawnResult
                       number, absent ? "process.no_helper" : "process.helper_failed");
 }
 
+// The answer to the end of everything: also a helper that is gone has ended it.
+class GroupEnd final : public HelperChannel {
+ public:
+  explicit GroupEnd(Handler<void> done) : done_(std::move(done)) {}
+  void on_done(std::uint64_t) override { answer({}); }
+  void on_error(const guest::ErrorInfo& error) override {
+    answer(Error(Status::internal, error.message, "process.group"));
+  }
+  void on_lost(const Error&) override { answer({}); }
+  void answer(Result<void> result) {
+    auto done = std::move(done_);
+    std::move(done)(std::move(result));
+  }
+
+ private:
+  Handler<void> done_;
+};
+
 // Blocks until the program runs.
 HelperProgram launch(const std::filesystem::path& program) {
   HelperProgram out;
@@ -98,7 +116,34 @@ void GuestHelper::retire() noexcept {
   });
 }
 
+void GuestHelper::end_all(std::uint64_t grace_ms, Handler<void> done) {
+  auto end = std::make_shared<GroupEnd>(std::move(done));
+  lane_.post([self = shared_from_this(), grace_ms, end = std::move(end)] {
+    if (self->state_ == State::fresh) {
+      self->closed_ = true;
+      return end->answer({});
+    }
+    self->when_open([self, grace_ms, end](const Error* error) {
+      self->closed_ = true;
+      if (error != nullptr) return end->answer({});  // with it went what it ran
+      self->request(
+          [grace_ms](guest::GuestClient& client) {
+            guest::StopAllRequest stop;
+            stop.grace_ms = grace_ms;
+            stop.exit = true;
+            return client.stop_all(stop);
+          },
+          end);
+    });
+  });
+}
+
 void GuestHelper::when_open(std::function<void(const Error*)> use) {
+  if (closed_) {
+    const Error error(Status::conflict, "the group of the command was ended",
+                      "process.group_ended");
+    return use(&error);
+  }
   if (answered_ && state_ == State::open && !ending_) return use(nullptr);
   if (ending_ && !failure_)
     failure_ = Error(Status::cancelled, "the host is ending", "process.host_ended");

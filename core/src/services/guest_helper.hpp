@@ -64,6 +64,8 @@ class GuestHelper final : public Pending,
   void cancel() noexcept override;
   // Nobody will run anything more: the helper ends with its last command. [any]
   void retire() noexcept;
+  // Everything that runs is ended, then the helper; nothing begins any more. [any]
+  void end_all(std::uint64_t grace_ms, Handler<void> done);
 
   const Lane& lane() const noexcept { return lane_; }
 
@@ -133,6 +135,7 @@ class GuestHelper final : public Pending,
   bool busy_ = false;    // inside an event of the client
   bool ending_ = false;  // the host asked for the end
   bool retired_ = false;
+  bool closed_ = false;  // by end_all
   bool waiting_write_ = false;
 };
 

@@ -126,6 +126,7 @@ void HostProcess::released() noexcept {
 
 void HostProcess::on_host_end() {
   cancelled_.store(true);
+  muted_.store(true);
   drop_output();
 }
 
@@ -137,8 +138,7 @@ void HostProcess::drop_output() {
 }
 
 void HostProcess::on_output(guest::StreamId stream, std::string_view bytes) {
-  const std::uint64_t wanted =
-      cancelled_.load() ? 0 : std::min<std::uint64_t>(bytes.size(), credit_);
+  const std::uint64_t wanted = muted_.load() ? 0 : std::min<std::uint64_t>(bytes.size(), credit_);
   credit_ -= wanted;
   if (wanted > 0) {
     const auto channel = stream == guest::StreamId::out ? SF_CHANNEL_STDOUT : SF_CHANNEL_STDERR;
@@ -152,7 +152,7 @@ void HostProcess::on_output(guest::StreamId stream, std::string_view bytes) {
 }
 
 void HostProcess::deliver(std::uint32_t channel, const std::string& bytes) {
-  if (cancelled_.load()) {
+  if (muted_.load()) {
     undelivered_ += bytes.size();
     return;
   }

@@ -89,10 +89,11 @@ class HostProcess final : public HelperChannel, public std::enable_shared_from_t
 
   // On the plugin's lane.
   std::uint64_t delivered_ = 0;
-  std::uint64_t undelivered_ = 0;  // under way when the plugin cancelled
+  std::uint64_t undelivered_ = 0;  // under way when the host ended
   bool done_ = false;
 
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> muted_{false};  // the host ends: output goes nowhere
 
   std::mutex input_mutex_;
   std::string input_;            // taken from the plugin, not yet by the helper

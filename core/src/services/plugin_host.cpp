@@ -76,13 +76,17 @@ void PluginHost::detach(const std::shared_ptr<const HostServices>& services) {
 // What the plugin started with the former ones goes on.
 void PluginHost::replace(std::shared_ptr<const HostServices> services) {
   std::shared_ptr<GuestHelper> former;
+  decltype(groups_) groups;
   {
     const std::lock_guard lock(mutex_);
     services_ = std::move(services);
     runtime_ = services_ && services_->runtime != nullptr ? services_->runtime->handle() : nullptr;
     former = std::exchange(helper_, nullptr);
+    groups.swap(groups_);
   }
   if (former) former->retire();
+  for (const auto& [name, helper] : groups)
+    if (helper) helper->retire();
 }
 
 std::shared_ptr<Runtime> PluginHost::runtime() const {
@@ -90,12 +94,36 @@ std::shared_ptr<Runtime> PluginHost::runtime() const {
   return runtime_ && !runtime_->ended() ? runtime_ : nullptr;
 }
 
+// With the mutex.
+bool PluginHost::use(std::shared_ptr<GuestHelper>& helper) {
+  if (!runtime_ || runtime_->ended() || services_->guest_program.empty()) return false;
+  if (!helper || !helper->usable()) helper = GuestHelper::make(runtime_, services_->guest_program);
+  return true;
+}
+
 std::shared_ptr<GuestHelper> PluginHost::guest_helper() {
   const std::lock_guard lock(mutex_);
-  if (!runtime_ || runtime_->ended() || services_->guest_program.empty()) return nullptr;
-  if (!helper_ || !helper_->usable())
-    helper_ = GuestHelper::make(runtime_, services_->guest_program);
-  return helper_;
+  return use(helper_) ? helper_ : nullptr;
+}
+
+void PluginHost::open_group(std::string name) {
+  const std::lock_guard lock(mutex_);
+  groups_.try_emplace(std::move(name));
+}
+
+std::shared_ptr<GuestHelper> PluginHost::helper_of_group(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto group = groups_.find(name);
+  return group != groups_.end() && use(group->second) ? group->second : nullptr;
+}
+
+std::shared_ptr<GuestHelper> PluginHost::close_group(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto group = groups_.find(name);
+  if (group == groups_.end()) return nullptr;
+  auto helper = std::move(group->second);
+  groups_.erase(group);
+  return helper;
 }
 
 std::shared_ptr<const HostServices> PluginHost::services() const {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -44,6 +46,12 @@ class PluginHost : public sf_host {
   // Through which the plugin's commands run; made when it is first asked for, and anew after it was
   // lost. Null when there is no runtime or no program for it.
   std::shared_ptr<GuestHelper> guest_helper();
+  // Groups of commands: each has a helper of its own, so that it ends with all that it ran.
+  void open_group(std::string name);
+  // Null also when no such group is open.
+  std::shared_ptr<GuestHelper> helper_of_group(std::string_view name);
+  // Null when it has ended already, or nothing was run in it.
+  std::shared_ptr<GuestHelper> close_group(std::string_view name);
   // Reports a use that the manifest does not allow.
   bool manifest_names_variable(std::string_view name) const noexcept;
 
@@ -56,12 +64,14 @@ class PluginHost : public sf_host {
  private:
   static const void* service(sf_host* self, sf_str id) noexcept;
   void replace(std::shared_ptr<const HostServices> services);
+  bool use(std::shared_ptr<GuestHelper>& helper);
 
   plugin::Plugin& plugin_;
   mutable std::mutex mutex_;
   std::shared_ptr<const HostServices> services_;
   std::shared_ptr<Runtime> runtime_;  // a handle: the services may outlive the Runtime itself
   std::shared_ptr<GuestHelper> helper_;
+  std::map<std::string, std::shared_ptr<GuestHelper>, std::less<>> groups_;  // null: not used yet
   // Every path that was given out; never shrinks, as plugins keep pointers into it.
   std::set<std::string> folders_;
 };

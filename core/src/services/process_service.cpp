@@ -7,6 +7,7 @@
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_lane.hpp"
 #include "sandforge/ext/host_process.h"
+#include "services/host_call.hpp"
 #include "services/host_process.hpp"
 #include "services/plugin_host.hpp"
 
@@ -173,25 +174,81 @@ ProcessObject::ProcessObject(std::shared_ptr<HostProcess> p) : process(std::move
   io.owner = this;
 }
 
+sf_status spawn_by(PluginHost& host, const std::shared_ptr<GuestHelper>& helper, sf_lane* lane,
+                   const sf_command* command, const sf_stream_events* io,
+                   const sf_process_events* events, sf_process** out, const sf_error_sink* err) {
+  if (lane == nullptr || out == nullptr)
+    return plugin::refuse(err,
+                          Error(Status::invalid, "spawn needs a lane and a place for a process"));
+  auto request = read_command(command);
+  if (!request) return plugin::refuse(err, request.error());
+  const auto given = read_events(io, events);
+  if (!given) return plugin::refuse(err, given.error());
+  if (!helper)
+    return plugin::refuse(err, Error(Status::unavailable, "the host has closed this service"));
+  auto process = std::make_shared<HostProcess>(host.plugin(), plugin::HostLane::lane_of(lane),
+                                               helper, std::move(*request), *given);
+  *out = new ProcessObject(process);
+  process->start();
+  return SF_OK;
+}
+
 sf_status process_spawn(sf_host* self, sf_lane* lane, const sf_command* command,
                         const sf_stream_events* io, const sf_process_events* events,
                         sf_process** out, const sf_error_sink* err) noexcept {
   try {
     PluginHost& host = PluginHost::of(self);
-    if (lane == nullptr || out == nullptr)
-      return plugin::refuse(err,
-                            Error(Status::invalid, "spawn needs a lane and a place for a process"));
-    auto request = read_command(command);
-    if (!request) return plugin::refuse(err, request.error());
-    const auto given = read_events(io, events);
-    if (!given) return plugin::refuse(err, given.error());
-    const auto helper = host.guest_helper();
-    if (!helper)
-      return plugin::refuse(err, Error(Status::unavailable, "the host has closed this service"));
-    auto process = std::make_shared<HostProcess>(host.plugin(), plugin::HostLane::lane_of(lane),
-                                                 helper, std::move(*request), *given);
-    *out = new ProcessObject(process);
-    process->start();
+    return spawn_by(host, host.guest_helper(), lane, command, io, events, out, err);
+  } catch (...) {
+    return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+sf_status process_open_group(sf_host* self, sf_str group, const sf_error_sink* err) noexcept {
+  try {
+    PluginHost::of(self).open_group(std::string(plugin::view(group)));
+    return SF_OK;
+  } catch (...) {
+    return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+sf_status process_spawn_in(sf_host* self, sf_lane* lane, sf_str group, const sf_command* command,
+                           const sf_stream_events* io, const sf_process_events* events,
+                           sf_process** out, const sf_error_sink* err) noexcept {
+  try {
+    PluginHost& host = PluginHost::of(self);
+    const auto helper = host.helper_of_group(plugin::view(group));
+    if (!helper && host.guest_helper())
+      return plugin::refuse(err, Error(Status::conflict, "the group of the command is not open",
+                                       "process.group_ended"));
+    return spawn_by(host, helper, lane, command, io, events, out, err);
+  } catch (...) {
+    return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+}
+
+sf_status process_end_group(sf_host* self, sf_lane* lane, sf_str group, uint64_t grace_ms,
+                            sf_completion done, sf_op** op, const sf_error_sink* err) noexcept {
+  try {
+    PluginHost& host = PluginHost::of(self);
+    if (lane == nullptr || done.done == nullptr)
+      return plugin::refuse(err, Error(Status::invalid, "end_group needs a lane and a completion"));
+    start_host_call<void>(
+        plugin::HostLane::lane_of(lane), op,
+        [&plugin = host.plugin(), done](const Result<void>& result) {
+          if (result.ok()) {
+            plugin::call_value(plugin, "end_group.done", done.done, done.ctx,
+                               static_cast<const sf_error*>(nullptr));
+            return;
+          }
+          const plugin::ErrorView error(result.error());
+          plugin::call_value(plugin, "end_group.done", done.done, done.ctx, error.get());
+        },
+        [helper = host.close_group(plugin::view(group)), grace_ms](Handler<void> handler) {
+          if (!helper) return std::move(handler)(Result<void>());
+          helper->end_all(grace_ms, std::move(handler));
+        });
     return SF_OK;
   } catch (...) {
     return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
@@ -201,7 +258,9 @@ sf_status process_spawn(sf_host* self, sf_lane* lane, const sf_command* command,
 }  // namespace
 
 const void* process_service() noexcept {
-  static const sf_process_service table = {sizeof(sf_process_service), &process_spawn};
+  static const sf_process_service table = {sizeof(sf_process_service), &process_spawn,
+                                           &process_open_group, &process_spawn_in,
+                                           &process_end_group};
   return &table;
 }
 

@@ -23,6 +23,7 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
  private:
   void claimed(Result<SessionRecord> record);
   void start(Result<SessionRecord> noted);
+  void start_in(std::shared_ptr<SandboxBackend> target);
   void identified(ProviderSandboxId id);
   void started(Result<StartResult> result);
   void conclude();
@@ -54,21 +55,29 @@ class SessionBackend final : public SandboxBackend,
   SessionCore& core() { return *core_; }
   const Lane& lane() const { return request_.lane; }
 
-  // The provider's object for the machine that the record names. No I/O.
-  Result<std::shared_ptr<SandboxBackend>> inner() {
+  // The first object. On the provider's lane.
+  Result<void> begin() {
     const auto id = core_->record().sandbox_id;
-    if (inner_ && inner_id_ == id) return inner_;
-    auto request = request_;
-    auto context =
-        std::make_shared<SessionContext>(request.context ? *request.context : SessionContext());
-    context->sandbox_id = id;
-    request.context = std::move(context);
-    auto made = provider_->create(std::move(request));
-    if (!made) return made;
-    previous_ = std::move(inner_);  // what was asked of it may still be under way
-    inner_ = std::move(made).value();
-    inner_id_ = id;
-    return inner_;
+    auto made = provider_->create(request_for(id));
+    if (!made) return std::move(made).error();
+    replace(std::move(made).value(), id);
+    return {};
+  }
+
+  // The provider's object for the machine that the record names: another one where another host has
+  // found or made that machine meanwhile. No I/O.
+  void with_inner(std::function<void(Result<std::shared_ptr<SandboxBackend>>)> use) {
+    const auto id = core_->record().sandbox_id;
+    if (inner_id_ == id) return use(inner_);
+    provider_->lane().post([self = shared_from_this(), id, use = std::move(use)] {
+      auto made = std::make_shared<Result<std::shared_ptr<SandboxBackend>>>(
+          self->provider_->create(self->request_for(id)));
+      self->lane().post([self, id, use, made] {
+        if (!made->ok()) return use(made->error());
+        self->replace(std::move(*made).value(), id);
+        use(self->inner_);
+      });
+    });
   }
 
   // The object in use has become this machine.
@@ -99,47 +108,53 @@ class SessionBackend final : public SandboxBackend,
   }
 
   void info(Handler<MachineInfo> done) override {
-    if (auto target = inner(); target) {
-      (*target)->info(std::move(done));
-    } else {
-      fail_later(std::move(done), target.error());
-    }
+    ask<MachineInfo>(std::move(done), [](SandboxBackend& inner, Handler<MachineInfo> next) {
+      inner.info(std::move(next));
+    });
   }
 
   void instructions(Handler<std::string> done) override {
-    if (auto target = inner(); target) {
-      (*target)->instructions(std::move(done));
-    } else {
-      fail_later(std::move(done), target.error());
-    }
+    ask<std::string>(std::move(done), [](SandboxBackend& inner, Handler<std::string> next) {
+      inner.instructions(std::move(next));
+    });
   }
 
+  // Of a machine that was started through this object, so that it is the one in use.
   Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
                                                 std::shared_ptr<ProcessSink> sink) override {
-    auto target = inner();
-    if (!target) return std::move(target).error();
     core_->touch(lane());
-    return (*target)->spawn(command, std::move(sink));
+    return inner_->spawn(command, std::move(sink));
   }
 
-  ProcessesBackend* processes() noexcept override {
-    try {
-      auto target = inner();
-      return target ? (*target)->processes() : nullptr;
-    } catch (const std::exception&) {
-      return nullptr;  // out of memory: the same answer as a provider that has none
-    }
-  }
+  ProcessesBackend* processes() noexcept override { return inner_->processes(); }
 
  private:
   using Action = std::function<void(SandboxBackend&, Handler<void>)>;
   using Change = std::function<void(SessionRecord&)>;
   using Finish = std::shared_ptr<Handler<void>>;
 
-  template <class T>
-  void fail_later(Handler<T> done, Error error) {
+  CreateRequest request_for(const std::optional<ProviderSandboxId>& id) const {
+    auto request = request_;
+    auto context =
+        std::make_shared<SessionContext>(request.context ? *request.context : SessionContext());
+    context->sandbox_id = id;
+    request.context = std::move(context);
+    return request;
+  }
+
+  void replace(std::shared_ptr<SandboxBackend> made, std::optional<ProviderSandboxId> id) {
+    previous_ = std::move(inner_);  // what was asked of it may still be under way
+    inner_ = std::move(made);
+    inner_id_ = std::move(id);
+  }
+
+  template <class T, class Question>
+  void ask(Handler<T> done, Question question) {
     auto held = std::make_shared<Handler<T>>(std::move(done));
-    lane().post([held, error = std::move(error)] { std::move (*held)(error); });
+    with_inner([held, question](Result<std::shared_ptr<SandboxBackend>> target) {
+      if (!target) return std::move(*held)(std::move(target).error());
+      question(**target, std::move(*held));
+    });
   }
 
   static void no_machine(SessionRecord& record) {
@@ -167,12 +182,13 @@ class SessionBackend final : public SandboxBackend,
   }
 
   void act(const Action& action, const Change& change, const Finish& finish) {
-    auto target = inner();
-    if (!target) return end(target.error(), finish);
-    auto self = shared_from_this();
-    auto keep = *target;
-    action(*keep, [self, keep, change, finish](Result<void> acted) {
-      self->note(std::move(acted), change, finish);
+    with_inner([self = shared_from_this(), action, change,
+                finish](Result<std::shared_ptr<SandboxBackend>> target) {
+      if (!target) return self->end(std::move(target).error(), finish);
+      const auto keep = *target;
+      action(*keep, [self, keep, change, finish](Result<void> acted) {
+        self->note(std::move(acted), change, finish);
+      });
     });
   }
 
@@ -239,9 +255,14 @@ void StartCall::claimed(Result<SessionRecord> record) {
 
 void StartCall::start(Result<SessionRecord> noted) {
   if (!noted) return fail(std::move(noted).error());
-  auto inner = backend_->inner();
-  if (!inner) return fail(inner.error());
-  target_ = *inner;
+  backend_->with_inner([self = shared_from_this()](Result<std::shared_ptr<SandboxBackend>> target) {
+    if (!target) return self->fail(std::move(target).error());
+    self->start_in(*std::move(target));
+  });
+}
+
+void StartCall::start_in(std::shared_ptr<SandboxBackend> target) {
+  target_ = std::move(target);
   auto self = shared_from_this();
   inner_ = target_->start(
       request_, [self](ProviderSandboxId id) { self->identified(std::move(id)); },
@@ -340,7 +361,7 @@ class SessionProvider final : public ProviderBackend {
 
   Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) override {
     auto backend = std::make_shared<SessionBackend>(provider_, core_, std::move(request));
-    if (auto made = backend->inner(); !made) return std::move(made).error();
+    if (auto begun = backend->begin(); !begun) return std::move(begun).error();
     return std::shared_ptr<SandboxBackend>(std::move(backend));
   }
 

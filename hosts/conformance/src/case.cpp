@@ -22,7 +22,8 @@ const std::string& text_of(const json::Value* value, const std::string& file,
 }
 
 Case read_case(const json::Value& value, const std::string& file, const std::string& where) {
-  static const std::set<std::string> kKeys = {"id", "about", "subject", "needs", "bound", "steps"};
+  static const std::set<std::string> kKeys = {"id",       "about", "subject", "needs",
+                                              "programs", "bound", "steps"};
   if (!value.is_object()) refuse(file, where, "must be an object");
   for (const auto& [key, ignored] : value.as_object())
     if (kKeys.count(key) == 0) refuse(file, where + "/" + key, "unknown key");
@@ -40,6 +41,10 @@ Case read_case(const json::Value& value, const std::string& file, const std::str
     if (!needs->is_array()) refuse(file, out.id + "/needs", "must be a list");
     for (const auto& need : needs->as_array())
       out.needs.push_back(text_of(&need, file, out.id + "/needs"));
+  }
+  if (const auto* programs = value.find("programs")) {
+    if (!programs->is_bool()) refuse(file, out.id + "/programs", "must be true or false");
+    out.runs_programs = programs->as_bool();
   }
   if (const auto* bound = value.find("bound")) {
     if (!bound->is_integer() || bound->as_integer() < 1 || bound->as_integer() > 3600)
@@ -127,7 +132,7 @@ const std::vector<Case>& suite_cases() {
   return all;
 }
 
-std::vector<Case> select_cases(const Request& request) {
+std::vector<Case> all_cases(const Request& request) {
   std::vector<Case> all = suite_cases();
   std::set<std::string> ids;
   for (const auto& one : all)
@@ -137,6 +142,11 @@ std::vector<Case> select_cases(const Request& request) {
       if (!ids.insert(one.id).second) refuse(path.string(), one.id, "is there twice");
       all.push_back(std::move(one));
     }
+  return all;
+}
+
+std::vector<Case> select_cases(const Request& request) {
+  auto all = all_cases(request);
   refuse_idle_globs(request.include, all);
   refuse_idle_globs(request.exclude, all);
   std::vector<Case> out;

@@ -120,6 +120,7 @@ Place place_of(const fs::path& suite, std::size_t number) {
   setting.folder = place.work();
   setting.token = place.token;
   setting.seed = order.seed;
+  setting.cases = all_cases(order.request);
   const auto judgement = judge(one, std::move(setting));
   std::ofstream(place.result()) << json::write(to_json(judgement));
   std::exit(0);  // with the destructors of the plugin: they must not crash either

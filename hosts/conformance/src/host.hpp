@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "case.hpp"
 #include "check.hpp"
 #include "in_sandbox.hpp"
 #include "machine.hpp"
@@ -36,6 +37,7 @@ struct Setting {
   fs::path folder;    // for the case alone; its path is in the environment of all that it starts
   std::string token;  // in no other case, on this machine or another; letters, digits and '-'
   std::uint64_t seed = 0;
+  std::vector<Case> cases;  // all that there are, also those that were not selected
 };
 
 class Host {

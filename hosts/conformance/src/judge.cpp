@@ -8,10 +8,16 @@ namespace {
 
 // What a case may need that no provider declares: faults on the way to it, which core can make.
 constexpr std::string_view kFaults = "fault";
+constexpr const char* kOwnCommands =
+    "commands.own is declared: it runs no programs of a system, which the case does";
 
 void meet_needs(Host& host, const Case& one) {
   for (const auto& need : one.needs)
     if (need != kFaults) host.need(need);
+}
+
+bool applies(Host& host, const Case& one) {
+  return one.of_core || !one.runs_programs || !host.has("commands.own");
 }
 
 Judgement absent(Host& host, const std::string& feature) {
@@ -25,6 +31,7 @@ Judgement absent(Host& host, const std::string& feature) {
 Judgement run(Host& host, const Case& one) {
   try {
     if (!one.of_core) meet_needs(host, one);
+    if (!applies(host, one)) return {Verdict::not_applicable, kOwnCommands};
     run_steps(host, one);
     return {Verdict::pass, {}};
   } catch (const Abandoned&) {

@@ -227,7 +227,8 @@ void LocalProcess::on_output(guest::StreamId stream, std::string_view bytes) {
 }
 
 void LocalProcess::on_stdin_credit() {
-  if (SF_HAS_FN(&io_, on_writable)) io_.on_writable(io_.ctx);
+  // Also who waited for room and has ended meanwhile is called.
+  if (!ended_ && SF_HAS_FN(&io_, on_writable)) io_.on_writable(io_.ctx);
 }
 
 void LocalProcess::on_exited(const guest::Exit& exit) {

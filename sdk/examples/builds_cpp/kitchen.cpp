@@ -84,47 +84,81 @@ class Kitchen {
   std::map<std::string, Image> images_;
 };
 
+// What the machine of each session has booted.
+class Machines {
+ public:
+  // False when it runs already.
+  bool add(const std::string& id, const std::string& image) {
+    const std::lock_guard lock(mutex_);
+    return images_.emplace(id, image).second;
+  }
+  std::optional<std::string> image(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = images_.find(id);
+    return found == images_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void remove(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    images_.erase(id);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> images_;
+};
+
+Machines& machines() {
+  static Machines all;
+  return all;
+}
+
 class KitchenSandbox : public Sandbox {
  public:
   KitchenSandbox(Kitchen& kitchen, Context context)
-      : kitchen_(kitchen), context_(std::move(context)) {}
+      : kitchen_(kitchen),
+        context_(std::move(context)),
+        id_("kitchen-" + context_.session_id().value_or("")) {}
 
-  // Starting never waits for a build: the exact image when it is ready, else the newest of the
-  // family, else the base, while the exact one is being built.
   Started start(Starting& starting) override {
-    Started started(image_.empty() ? Outcome::created : Outcome::connected, "kitchen", "/");
-    if (!image_.empty()) return started;
-    image_ = "base";
-    started.provenance = Provenance::base;
-    if (!starting.template_document()) return started;
-    const std::string identity = sandforge::sha256_hex(*starting.template_document());
-    const Build build = kitchen_.build(identity, family_of(context_));
-    const auto older = kitchen_.newest(family_of(context_));
-    if (build.status == BuildStatus::ready) {
-      image_ = identity;
-      started.provenance = Provenance::exact;
-      return started;
-    }
-    started.template_pending_id = build.template_id;
-    started.template_retry_after = build.retry_after;
-    if (!older) return started;
-    image_ = *older;
-    started.provenance = Provenance::family;
+    if (machines().image(id_)) return Started(Outcome::connected, id_, "/");
+    Started started(Outcome::created, id_, "/");
+    if (!machines().add(id_, choose(starting, started))) started.outcome = Outcome::connected;
     return started;
   }
   void stop(StopToken) override {}
-  void destroy(StopToken) override { image_.clear(); }
+  void destroy(StopToken) override { machines().remove(id_); }
   Exit run(Command command, ProcessIo io) override {
+    const auto image = machines().image(id_);
+    if (!image) throw Error(Code::gone, "the machine does not exist");
     if (command.shell != "image") throw Error(Code::not_found, "there is only one command: image");
     io.started("1");
-    io.write(image_ + "\n", SF_CHANNEL_STDOUT);
+    io.write(*image + "\n", SF_CHANNEL_STDOUT);
     return Exit::exited(0);
   }
 
  private:
+  // Starting never waits for a build: the exact image when it is ready, else the newest of the
+  // family, else the base, while the exact one is being built.
+  std::string choose(const Starting& starting, Started& started) {
+    started.provenance = Provenance::base;
+    if (!starting.template_document()) return "base";
+    const std::string identity = sandforge::sha256_hex(*starting.template_document());
+    const Build build = kitchen_.build(identity, family_of(context_));
+    const auto older = kitchen_.newest(family_of(context_));
+    if (build.status == BuildStatus::ready) {
+      started.provenance = Provenance::exact;
+      return identity;
+    }
+    started.template_pending_id = build.template_id;
+    started.template_retry_after = build.retry_after;
+    if (!older) return "base";
+    started.provenance = Provenance::family;
+    return *older;
+  }
+
   Kitchen& kitchen_;  // the provider's, which outlives its sandboxes
   const Context context_;
-  std::string image_;
+  const std::string id_;
 };
 
 class KitchenFactory : public FactorySandbox,
@@ -139,6 +173,7 @@ class KitchenFactory : public FactorySandbox,
     schema.string("packages").title("Packages").lengths(0, 500).fallback("");
     return schema;
   }
+  std::vector<std::string> features() const override { return {"commands.own"}; }
   std::unique_ptr<SandboxBase> create(Context context, Settings) override {
     return std::make_unique<KitchenSandbox>(kitchen_, std::move(context));
   }

@@ -5,9 +5,45 @@
 #include <sandforge/plugin/plugin.hpp>
 
 #include <charconv>
+#include <map>
 #include <sstream>
 
 using namespace sandforge::plugin;
+
+// The machines of all sessions: the cloud, as it were.
+class Clocks {
+ public:
+  // Returns whether it was made now.
+  bool start(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    const bool fresh = running_.count(id) == 0;
+    running_[id] = true;
+    return fresh;
+  }
+  void stop(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = running_.find(id); found != running_.end()) found->second = false;
+  }
+  void destroy(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(id);
+  }
+  State state(const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found == running_.end()) return State::absent;
+    return found->second ? State::running : State::stopped;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, bool> running_;
+};
+
+Clocks& clocks() {
+  static Clocks all;
+  return all;
+}
 
 class ClockSandbox : public CoSandbox {
  public:
@@ -16,24 +52,29 @@ class ClockSandbox : public CoSandbox {
 
   Task<Started> start(Starting& starting) override {
     starting.identify(id_);
-    const bool fresh = !std::exchange(running_, true);
+    const bool fresh = clocks().start(id_);
     co_return Started(fresh ? Outcome::created : Outcome::connected, id_, "/");
   }
   // A command that pauses or waits sees it when it goes on.
   Task<void> stop(StopToken) override {
-    running_ = false;
+    clocks().stop(id_);
     co_return;
   }
-  Task<void> destroy(StopToken stop) override { return this->stop(std::move(stop)); }
+  Task<void> destroy(StopToken) override {
+    clocks().destroy(id_);
+    co_return;
+  }
   Task<SandboxInfo> info(StopToken) override {
-    SandboxInfo now(running_ ? State::running : State::absent);
+    SandboxInfo now(clocks().state(id_));
     now.sandbox_id = id_;
     co_return now;
   }
 
   // The lane runs one coroutine of this sandbox at a time, so its members need no lock.
   Task<Exit> run(Command command, ProcessIo io) override {
-    if (!running_) throw Error(Code::conflict, "the sandbox is stopped");
+    const State state = clocks().state(id_);
+    if (state == State::stopped) throw Error(Code::conflict, "the sandbox is stopped");
+    if (state == State::absent) throw Error(Code::gone, "the sandbox no longer exists");
     std::istringstream text(command.shell.value_or(""));
     std::vector<std::string> words = std::move(command.argv);
     for (std::string word; text >> word;)
@@ -56,7 +97,7 @@ class ClockSandbox : public CoSandbox {
   Task<Exit> tick(int count, std::chrono::milliseconds pause, ProcessIo io) {
     for (int i = 0; i < count; ++i) {
       co_await sleep_for(pause);
-      if (!running_) co_return Exit::signaled(15);
+      if (clocks().state(id_) != State::running) co_return Exit::signaled(15);
       co_await write_all(io, "tick\n", SF_CHANNEL_STDOUT);
     }
     co_return Exit::exited(0);
@@ -76,7 +117,6 @@ class ClockSandbox : public CoSandbox {
   }
 
   const std::string id_;
-  bool running_ = false;
   int commands_ = 0;
 };
 
@@ -84,7 +124,7 @@ class ClockFactory : public CoFactorySandbox {
  public:
   static constexpr const char* provider = "coroutine-cpp";
   std::vector<std::string> features() const override {
-    return {"spawn.stdin", "spawn.kill", "stderr.separate"};
+    return {"commands.own", "spawn.stdin", "spawn.kill", "stderr.separate"};
   }
   std::unique_ptr<SandboxBase> create(Context context, Settings) override {
     return std::make_unique<ClockSandbox>(context);

@@ -2,47 +2,44 @@
 #include <sandforge/plugin/plugin.hpp>
 #include <sandforge/support/hash.hpp>
 
-#include <filesystem>
-
 using namespace sandforge::plugin;
+namespace fs = std::filesystem;
 
 class FolderSandbox : public Sandbox {
  public:
-  FolderSandbox(const std::string& root, const Context& context)
-      : folder_(root + "/" + sandforge::sha256_hex(context.session_id().value_or(""))) {}
+  FolderSandbox(const fs::path& root, const Context& context)
+      : machine_(root / sandforge::sha256_hex(context.session_id().value_or(""))),
+        folder_(context.working_directory().value_or(machine_.string())),
+        commands_(machine_.string()) {}
   Started start(Starting& starting) override {
-    const bool fresh = std::filesystem::create_directories(folder_);
-    env_ = starting.env();
-    return Started(fresh ? Outcome::created : Outcome::connected, folder_, folder_);
+    const bool fresh = fs::create_directories(machine_);
+    commands_.open(folder_, starting.env());
+    return Started(fresh ? Outcome::created : Outcome::connected, machine_.string(), folder_);
   }
-  void stop(StopToken) override {}
-  void destroy(StopToken) override { std::filesystem::remove_all(folder_); }
-  void spawn(Spawn& spawn) override {
-    Command& command = spawn.command();
-    command.cwd = (std::filesystem::path(folder_) / command.cwd.value_or("")).string();
-    command.env.insert(command.env.begin(), env_.begin(), env_.end());
-    spawn.delegate();
+  void stop(StopToken stop) override { commands_.end(lane()).get(stop); }
+  void destroy(StopToken stop) override {
+    commands_.end(lane()).get(stop);
+    fs::remove_all(machine_);
   }
+  void spawn(Spawn& spawn) override { commands_.run(spawn); }
 
  private:
-  const std::string folder_;  // its path is the id of the sandbox, too
-  std::vector<EnvEntry> env_;
+  const fs::path machine_;  // its path is the id of the sandbox, too
+  const std::string folder_;
+  HostCommands commands_;  // under that id: every object of the session can end them
 };
 
 class FolderFactory : public FactorySandbox {
  public:
   static constexpr const char* provider = "minimal-cpp";
-  explicit FolderFactory(const Opening& o) : root_(o.options.string("root").value_or("/tmp/box")) {}
-  // All that delegate() passes on.
-  std::vector<std::string> features() const override {
-    return {"spawn.stdin", "spawn.signal",    "spawn.kill",      "spawn.user",
-            "env.unset",   "env.per_command", "stderr.separate", "stderr.combined"};
-  }
+  explicit FolderFactory(const Opening& o)
+      : root_(o.options.string("root").value_or(o.host().folder(SF_PATH_DATA).value_or("/tmp"))) {}
+  std::vector<std::string> features() const override { return HostCommands::features(); }
   std::unique_ptr<SandboxBase> create(Context context, Settings) override {
     return std::make_unique<FolderSandbox>(root_, context);
   }
 
  private:
-  std::string root_;
+  const fs::path root_;
 };
 SANDFORGE_PLUGIN(FolderFactory)

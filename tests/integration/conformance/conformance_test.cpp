@@ -73,6 +73,8 @@ TEST_CASE("mistakes in a file of cases are told with their place") {
         "f.json: a/steps: must be a list of steps");
   CHECK(mistake_of(R"({"cases":[{"id":"a","about":"b","bound":0,"steps":[1]}]})") ==
         "f.json: a/bound: must be seconds from 1 to 3600");
+  CHECK(mistake_of(R"({"cases":[{"id":"a","about":"b","programs":1,"steps":[1]}]})") ==
+        "f.json: a/programs: must be true or false");
   CHECK(mistake_of(R"({"cases":[{"id":"a","about":"b","steps":[1]},
                                 {"id":"a","about":"b","steps":[1]}]})") ==
         "f.json: a: is there twice");

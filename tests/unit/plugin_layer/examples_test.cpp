@@ -53,7 +53,9 @@ TEST_CASE("the minimal provider in C++ runs commands in a folder of its session"
     CHECK(std::filesystem::path(started.working_directory).parent_path() == root.str());
     run_echo(driver, std::filesystem::canonical(started.working_directory).string());
     CHECK(driver.start().outcome == SF_OUTCOME_CONNECTED);
+    CHECK(host.process.open_groups() == std::vector<std::string>{started.working_directory});
     CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
+    CHECK(host.process.open_groups().empty());
     CHECK(std::filesystem::is_empty(root.str()));
     CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
     driver.release();
@@ -80,7 +82,7 @@ TEST_CASE("the provider in coroutines ticks under credit, echoes, and holds no t
     Running early(line.window);
     REQUIRE(driver.spawn(line, early, failure) == SF_OK);
     REQUIRE(driver.wait([&] { return early.done > 0; }));
-    CHECK(early.failure.code == SF_CONFLICT);
+    CHECK(early.failure.code == SF_GONE);
     CHECK(early.started == 0);
     early.release();
 
@@ -117,8 +119,10 @@ TEST_CASE("the provider in coroutines ticks under credit, echoes, and holds no t
   CHECK(left_over() == "");
 }
 
-TEST_CASE("the minimal provider in C runs commands") {
+TEST_CASE("the minimal provider in C runs commands in a folder of its session") {
+  const sandforge::test::TempDir root;
   Host host;
+  host.paths[SF_PATH_DATA] = root.str();
   host.process.real = true;
   {
     Driver driver(host, load_plugin(EXAMPLE_C));
@@ -126,13 +130,23 @@ TEST_CASE("the minimal provider in C runs commands") {
     REQUIRE(driver.open("minimal-c", "{}", failure) == SF_OK);
     CHECK(driver.describe().done == 1);
     Context context;
+    context.session_id = "../escape";
     REQUIRE(driver.create(&context, "{}", failure) == SF_OK);
+    const auto started = driver.start();
+    REQUIRE_FALSE(started.failure);
+    CHECK(started.outcome == SF_OUTCOME_CREATED);
+    CHECK(started.working_directory == root.str() + "/box-_2E_2E_2Fescape");
+    run_echo(driver, std::filesystem::canonical(started.working_directory).string());
     CHECK(driver.start().outcome == SF_OUTCOME_CONNECTED);
-    run_echo(driver, std::filesystem::canonical("/tmp").string());
     CHECK(driver.run(&sf_sandbox_vtbl::stop).done == 1);
+    CHECK(host.process.open_groups().empty());
+    CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
+    CHECK(std::filesystem::is_empty(root.str()));
+    CHECK_FALSE(driver.run(&sf_sandbox_vtbl::destroy).failure);
     driver.release();
     host.join();
     host.loop.drain();
+    CHECK(context.refs == 1);
   }
   CHECK(left_over() == "");
 }

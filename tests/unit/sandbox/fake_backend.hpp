@@ -418,7 +418,9 @@ class Provider final : public ProviderBackend {
       std::move (*done)(std::move(description));
     });
   }
+  // As of a plugin: on its lane, or not at all.
   Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) override {
+    if (!lane_.is_current()) return Error(Status::internal, "create outside its lane", "core.lane");
     const std::lock_guard lock(world_->mutex);
     ++world_->counted.creates;
     world_->create_requests.push_back(request);

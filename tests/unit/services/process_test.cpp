@@ -234,7 +234,8 @@ class Service {
   }
   ~Service() { lane->vtbl->release(lane); }
 
-  sf_status try_spawn(const CommandParts& parts, Spawned& into, std::string* why = nullptr) {
+  sf_status try_spawn(const CommandParts& parts, Spawned& into, std::string* why = nullptr,
+                      const std::string& group = {}) {
     std::vector<sf_bytes> argv;
     for (const auto& word : parts.argv)
       argv.push_back(bytes(word));
@@ -264,13 +265,16 @@ class Service {
                                  *static_cast<std::string*>(ctx) = copy(error->message);
                              }};
     sf_process* process = nullptr;
-    const auto status = table->spawn(host, lane, &command, &io, &events, &process, &sink);
+    const auto status = group.empty()
+                            ? table->spawn(host, lane, &command, &io, &events, &process, &sink)
+                            : table->spawn_in(host, lane, {group.data(), group.size()}, &command,
+                                              &io, &events, &process, &sink);
     into.set(process);
     return status;
   }
-  std::unique_ptr<Spawned> spawn(const CommandParts& parts) {
+  std::unique_ptr<Spawned> spawn(const CommandParts& parts, const std::string& group = {}) {
     auto out = std::make_unique<Spawned>(lane);
-    REQUIRE(try_spawn(parts, *out) == SF_OK);
+    REQUIRE(try_spawn(parts, *out, nullptr, group) == SF_OK);
     return out;
   }
   std::unique_ptr<Spawned> run(const CommandParts& parts) {
@@ -300,16 +304,30 @@ class Service {
     CHECK(on_lane([&] { return to.stream()->vtbl->shutdown_write(to.stream(), nullptr); }) ==
           SF_OK);
   }
+  sf_status open_group(const std::string& name) {
+    return table->open_group(host, {name.data(), name.size()}, nullptr);
+  }
+  sf_status end_group(const std::string& name, std::uint64_t grace_ms = 0) {
+    return code_of([&](sf_completion done, sf_op** op) {
+      return table->end_group(host, lane, {name.data(), name.size()}, grace_ms, done, op, nullptr);
+    });
+  }
   // The end of a signal: its code.
   sf_status signal(Spawned& to, int number, std::uint32_t scope) {
+    return code_of([&](sf_completion done, sf_op** op) {
+      return on_lane(
+          [&] { return to.process->vtbl->signal(to.process, number, scope, done, op, nullptr); });
+    });
+  }
+  template <class Start>
+  sf_status code_of(Start start) {
     std::promise<sf_status> promise;
     const sf_completion done{&promise, [](void* ctx, const sf_error* error) noexcept {
                                static_cast<std::promise<sf_status>*>(ctx)->set_value(
                                    error == nullptr ? SF_OK : error->code);
                              }};
     sf_op* op = nullptr;
-    const auto status = on_lane(
-        [&] { return to.process->vtbl->signal(to.process, number, scope, done, &op, nullptr); });
+    const auto status = start(done, &op);
     if (status != SF_OK) return status;
     auto future = promise.get_future();
     REQUIRE(future.wait_for(kPatience) == std::future_status::ready);
@@ -540,8 +558,8 @@ TEST_CASE("process service: cancel ends the whole tree, with a grace") {
   REQUIRE(process->wait());
   CHECK(process->exit_.outcome == SF_EXIT_CANCELLED);
   CHECK(read_file(dir / "bye") == "bye\n");
-  CHECK(process->out_ == "ready\n");
-  CHECK(process->end_.dropped == 4);
+  CHECK(process->out_ == "ready\nbye\n");  // there was credit for it
+  CHECK(process->end_.dropped == 0);
   CHECK(process->code_ == SF_OK);
   CHECK(eventually([&] { return !runs(stray); }));
 
@@ -552,6 +570,48 @@ TEST_CASE("process service: cancel ends the whole tree, with a grace") {
     REQUIRE(early->wait());
     CHECK(early->dones_ == 1);
     CHECK((early->code_ == SF_CANCELLED || early->exit_.outcome == SF_EXIT_CANCELLED));
+  }
+}
+
+TEST_CASE("process service: a group ends with all that it ran, and with nothing else") {
+  Service service;
+  Spawned refused(service.lane);
+  CHECK(service.try_spawn(shell("true"), refused, nullptr, "box") == SF_CONFLICT);
+  CHECK(service.end_group("box") == SF_OK);
+  REQUIRE(service.open_group("box") == SF_OK);
+  REQUIRE(service.open_group("box") == SF_OK);
+  REQUIRE(service.open_group("other") == SF_OK);
+  const std::string other = long_sleep(), child = long_sleep(), escaped = long_sleep();
+  auto beside = service.spawn(shell(other), "other");
+  auto left =
+      service.spawn(shell(child + " & (setsid env -i " + escaped + " &) >/dev/null"), "box");
+  REQUIRE(left->wait());
+  auto running = service.spawn(
+      shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done"), "box");
+  REQUIRE(eventually(
+      [&] { return running->out() == "ready\n" && runs(other) && runs(child) && runs(escaped); }));
+
+  CHECK(service.end_group("box", 20'000) == SF_OK);
+  CHECK_FALSE(runs(child));
+  CHECK_FALSE(runs(escaped));
+  REQUIRE(running->wait());
+  CHECK(running->out_ == "ready\nbye\n");
+  CHECK(running->exit_.code == 3);
+  CHECK(runs(other));
+  CHECK(service.try_spawn(shell("true"), refused, nullptr, "box") == SF_CONFLICT);
+
+  REQUIRE(service.open_group("box") == SF_OK);
+  auto again = service.spawn(shell("echo again"), "box");
+  REQUIRE(again->wait());
+  CHECK(again->out_ == "again\n");
+  // At once, perhaps before it began: one end all the same.
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(service.open_group("box") == SF_OK);
+    auto early = service.spawn(shell(long_sleep()), "box");
+    CHECK(service.end_group("box") == SF_OK);
+    REQUIRE(early->wait());
+    CHECK(early->dones_ == 1);
+    CHECK((early->code_ != SF_OK || early->exit_.outcome == SF_EXIT_SIGNALED));
   }
 }
 

@@ -101,6 +101,18 @@ TEST_CASE("A session that is opened while its machine is being removed gets anot
   CHECK(site.world->counts().destroys == 1);
 }
 
+TEST_CASE("A host uses the machine that another one has made since it opened the session") {
+  Site site;
+  const auto first = site.host();
+  const auto second = site.host();
+  const auto mine = first.manager->open(spec("s1"), OpenMode::either);
+  const auto theirs = second.manager->open(spec("s1"), OpenMode::either);
+  CHECK(mine->sandbox()->start().outcome == StartOutcome::created);
+  CHECK(theirs->sandbox()->start().outcome == StartOutcome::connected);
+  CHECK(theirs->sandbox()->execute_command("echo shared").out == "shared\n");
+  CHECK(site.world->machine_count() == 1);
+}
+
 TEST_CASE("A host learns when it opens a provider only to remove a session") {
   Site site;
   site.host().manager->open(spec("s1"), OpenMode::create)->sandbox()->start();

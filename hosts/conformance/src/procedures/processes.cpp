@@ -198,10 +198,11 @@ void got_once(Host& host) {
 
 void unknown(Host& host) {
   const auto sandbox = host.started();
+  const bool kills = host.has("spawn.kill");
   for (const std::string id : {"999999999", "no-such", "", "-1", "18446744073709551616"}) {
     CAPTURE(id);
     CHECK((sandbox->get_process(ProcessId(id)) == nullptr));
-    CHECK_FALSE(sandbox->kill_process(ProcessId(id)));
+    if (kills) CHECK_FALSE(sandbox->kill_process(ProcessId(id)));
   }
 }
 

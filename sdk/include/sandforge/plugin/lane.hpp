@@ -11,6 +11,7 @@
 #include <sandforge/ext/host_secrets.h>
 #include <sandforge/ext/host_state.h>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -39,7 +40,8 @@ struct Services {
     take(clock, SF_SERVICE_CLOCK);
     // The last member of this one may be null, and is asked for where it is used.
     take(executor, SF_SERVICE_EXECUTOR);
-    take(process, SF_SERVICE_PROCESS);
+    // Groups came later, and are asked for where they are used.
+    take(process, SF_SERVICE_PROCESS, offsetof(sf_process_service, open_group));
     take(http, SF_SERVICE_HTTP);
     take(secrets, SF_SERVICE_SECRETS);
     take(state, SF_SERVICE_STATE);
@@ -49,9 +51,9 @@ struct Services {
  private:
   // A table that is shorter than that of version 1.0 breaks rule 10: as good as absent.
   template <class Table>
-  void take(const Table*& table, const char* id) {
+  void take(const Table*& table, const char* id, std::size_t least = sizeof(Table)) {
     table = static_cast<const Table*>(host->vtbl->service(host, to_str(id)));
-    if (table != nullptr && table->struct_size < sizeof(Table)) table = nullptr;
+    if (table != nullptr && table->struct_size < least) table = nullptr;
   }
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "export.hpp"
+#include "host_commands.hpp"
 #include "http.hpp"
 #if defined(__cpp_impl_coroutine)
 #include "coroutine.hpp"

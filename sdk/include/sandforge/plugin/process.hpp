@@ -94,17 +94,29 @@ class Spawn : public detail::Acceptance {
    */
   void delegate() { delegate(command_); }
   void delegate(const Command& command) {
+    pass_on(command, [](const sf_process_service& service, auto... rest) {
+      return service.spawn(detail::services().host, rest...);
+    });
+  }
+  // In a group, which must be open: HostCommands (host_commands.hpp) does that and more.
+  void delegate(const Command& command, std::string_view group) {
+    pass_on(command, [group](const sf_process_service& service, sf_lane* on, auto... rest) {
+      return service.spawn_in(detail::services().host, on, to_str(group), rest...);
+    });
+  }
+
+ private:
+  template <class Call>
+  void pass_on(const Command& command, Call call) {
     must_be_undecided();
     const auto& service = detail::need(detail::services().process, SF_SERVICE_PROCESS);
     const detail::CommandView raw(command);
     detail::ErrorCatcher errors;
     sf_process* process = nullptr;
-    errors.check(service.spawn(detail::services().host, lane().get(), raw.get(), io(), events(),
-                               &process, errors.sink()));
+    errors.check(call(service, lane().get(), raw.get(), io(), events(), &process, errors.sink()));
     delegated(process);
   }
 
- private:
   Command command_;
 };
 

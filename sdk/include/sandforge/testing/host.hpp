@@ -140,6 +140,22 @@ class Host : public sf_host {
                        sf_process** out, const sf_error_sink* err) noexcept {
       return of(h).process.start(Lane::of(lane), *command, *io, *events, out, err);
     };
+    process.open_group = [](sf_host* h, sf_str group, const sf_error_sink*) noexcept {
+      of(h).process.open(text(group));
+      return SF_OK;
+    };
+    process.spawn_in = [](sf_host* h, sf_lane* lane, sf_str group, const sf_command* command,
+                          const sf_stream_events* io, const sf_process_events* events,
+                          sf_process** out, const sf_error_sink* err) noexcept {
+      const std::string name = text(group);
+      return of(h).process.start(Lane::of(lane), *command, *io, *events, out, err, &name);
+    };
+    process.end_group = [](sf_host* h, sf_lane* lane, sf_str group, std::uint64_t,
+                           sf_completion done, sf_op** op, const sf_error_sink*) noexcept {
+      Op::give(op, nullptr);
+      of(h).process.end(Lane::of(lane), text(group), done);
+      return SF_OK;
+    };
     services_[SF_SERVICE_PROCESS] = static_cast<sf_process_service*>(&process);
     http.client_create = [](sf_host* h, sf_lane* lane, const sf_http_client_options* options,
                             sf_http_client** client, const sf_error_sink*) noexcept {

@@ -189,23 +189,57 @@ class ProcessService : public sf_process_service {
     return lines;
   }
 
-  ProcessService() {
-    struct_size = sizeof(sf_process_service);
-    spawn = nullptr;  // the host's
-  }
+  // The functions are the host's.
+  ProcessService() : sf_process_service{} { struct_size = sizeof(sf_process_service); }
   sf_status start(Lane& lane, const sf_command& command, const sf_stream_events& io,
-                  const sf_process_events& told, sf_process** out, const sf_error_sink* err) {
+                  const sf_process_events& told, sf_process** out, const sf_error_sink* err,
+                  const std::string* group = nullptr) {
     const std::lock_guard lock(mutex_);
+    if (group != nullptr && groups_.count(*group) == 0)
+      return testing::refuse(err, SF_CONFLICT, "the group of the command is not open");
     commands_.push_back(Invocation::line_of(command));
+    std::function<void()> end;
     if (real && !handler) {
       std::thread thread;
-      const sf_status status = RealProcess::start(lane, command, io, told, out, thread, err);
+      const sf_status status = RealProcess::start(lane, command, io, told, out, thread, end, err);
       if (thread.joinable()) threads_.push_back(std::move(thread));
-      return status;
+      if (status != SF_OK) return status;
+    } else {
+      const auto invocation = Invocation::create(lane, command, io, told, out);
+      lane.post([this, invocation] { handler ? handler(invocation) : play(*invocation); });
+      end = [weak = std::weak_ptr<Invocation>(invocation)] {
+        if (const auto running = weak.lock()) running->signaled(SIGTERM);
+      };
     }
-    const auto invocation = Invocation::create(lane, command, io, told, out);
-    lane.post([this, invocation] { handler ? handler(invocation) : play(*invocation); });
+    if (group != nullptr && end) groups_[*group].push_back(std::move(end));
     return SF_OK;
+  }
+  void open(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    groups_[name];
+  }
+  void end(Lane& lane, const std::string& name, sf_completion done) {
+    std::vector<std::function<void()>> ends;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = groups_.find(name); found != groups_.end()) {
+        ends = std::move(found->second);
+        groups_.erase(found);
+      }
+    }
+    lane.post([ends = std::move(ends)] {
+      for (const auto& end : ends)
+        end();
+    });
+    lane.complete(done);
+  }
+  // Groups of commands that may run, in the order of their names.
+  std::vector<std::string> open_groups() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const auto& [name, ends] : groups_)
+      names.push_back(name);
+    return names;
   }
 
   // Moves the threads of running commands to whoever joins them.
@@ -247,6 +281,7 @@ class ProcessService : public sf_process_service {
   std::vector<std::string> commands_;
   std::vector<std::string> unexpected_;
   std::vector<std::thread> threads_;
+  std::map<std::string, std::vector<std::function<void()>>> groups_;  // how to end what runs
 };
 
 }  // namespace sandforge::testing

@@ -83,10 +83,10 @@ struct RealProcess : Process {
     if (--refs == 0) delete this;
   }
 
-  // Starts the command. The caller joins the thread, if there is one.
+  // Starts the command. The caller joins the thread, if there is one, and may end it by `kill`.
   static sf_status start(Lane& lane, const sf_command& command, const sf_stream_events& events,
                          const sf_process_events& told, sf_process** out, std::thread& thread,
-                         const sf_error_sink* err) {
+                         std::function<void()>& kill, const sf_error_sink* err) {
     std::array<int, 2> in{}, o{}, e{};
     if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(o.data(), O_CLOEXEC) != 0 ||
         ::pipe2(e.data(), O_CLOEXEC) != 0) {
@@ -120,6 +120,9 @@ struct RealProcess : Process {
       told.on_started(told.ctx, &started);
     });
     core->on_cancel = [pid] { ::kill(-pid, SIGKILL); };
+    kill = [pid, weak = std::weak_ptr<DescriptorStream::Core>(core)] {
+      if (weak.lock()) ::kill(-pid, SIGKILL);
+    };
     process->limit_time(lane, command.timeout_ms);
     core->on_end = [process, told, core_ptr = core.get()] { return process->end(told, *core_ptr); };
     thread = DescriptorStream::Core::start(core);

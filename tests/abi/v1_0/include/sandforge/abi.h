@@ -36,8 +36,8 @@
  *     that returns an error calls nothing. cancel is a request: idempotent, [any].
  *  8. A plugin prints nothing, installs no signal handler and calls none of exit, abort, setenv,
  *     setlocale, chdir, or fork without exec.
- *  9. Capabilities are extensions, asked for by id. Absent means SF_UNSUPPORTED, never a silent
- *     no-op.
+ *  9. Capabilities are extensions, asked for by id; the finer ones are features that describe
+ *     names. Absent means SF_UNSUPPORTED, never a silent no-op.
  * 10. Every vtable must have all members of version 1.0, except those marked "may be null".
  */
 #ifndef SANDFORGE_ABI_H
@@ -595,7 +595,17 @@ typedef struct sf_create_request {
   uint64_t idle_timeout_ms;    /* SF_NONE: by settings and options */
 } sf_create_request;
 
-typedef struct sf_describe_result { /* APPENDABLE */
+/*
+ * What a provider tells about itself. APPENDABLE
+ *
+ * The host refuses what a command asks for and "features" does not name, before anything starts:
+ * "spawn.stdin" (SF_STDIN_PIPE), "spawn.user" (user), "spawn.detach" (SF_COMMAND_DETACH), "pty"
+ * (tty, with the extension), "env.per_command" (env), "env.unset" (a null value in it),
+ * "stderr.combined" (SF_OUTPUT_COMBINED; not needed without "stderr.separate"), "spawn.signal"
+ * (signal), "spawn.kill" (SIGKILL to the tree, or where signal is SF_UNSUPPORTED the stream's
+ * cancel). Time limits and cancel need none. Other names are for whoever knows them.
+ */
+typedef struct sf_describe_result {
   size_t struct_size;
   sf_str settings_schema; /* JSON Schema draft-07; its defaults are the effective ones */
   sf_str describe;        /* JSON object: {"features": [...], ...}, the provider's additions */
