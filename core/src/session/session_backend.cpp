@@ -344,6 +344,9 @@ class SessionProvider final : public ProviderBackend {
     return std::shared_ptr<SandboxBackend>(std::move(backend));
   }
 
+  // The record names one machine, and that is not a clone's.
+  std::shared_ptr<ProviderBackend> for_clone() const override { return provider_; }
+
  private:
   const std::shared_ptr<ProviderBackend> provider_;
   const std::shared_ptr<SessionCore> core_;

@@ -264,6 +264,48 @@ TEST_CASE("A claim is renewed while a start takes long") {
   CHECK_FALSE(site.record("s1").claim);
 }
 
+TEST_CASE("A clone of a session's sandbox has a machine of its own, and no part in the session") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  const auto before = json::write(to_json(site.record("s1")));
+
+  const auto clone = session->sandbox()->clone({}).value();
+  CHECK(clone->start().outcome == StartOutcome::created);
+  CHECK(site.world->machine_count() == 2);
+  CHECK(clone->sandbox_id() == ProviderSandboxId("m2"));
+  CHECK_FALSE(site.world->creates().back().context->sandbox_id);
+  CHECK(json::write(to_json(site.record("s1"))) == before);
+  CHECK_FALSE(site.record("s1").claim);
+  clone->destroy();
+  CHECK(site.world->machine_count() == 1);
+  CHECK(json::write(to_json(site.record("s1"))) == before);
+  CHECK(session->sandbox()->execute_command("echo still here").out == "still here\n");
+}
+
+TEST_CASE("A start hook that replaces the session's own leaves no claim behind") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  int calls = 0;
+  session->sandbox()->set_on_start([&](const StartHook&) -> StartHook {
+    return [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
+      if (++calls == 1) return std::move(done)(Error(Status::invalid, "not today"));
+      std::move(done)(Result<void>());
+    };
+  });
+  CHECK(error_of([&] { session->sandbox()->start(); }).reason == "hook.on_start");
+  CHECK_FALSE(site.record("s1").claim);
+  session->sandbox()->start();
+  CHECK_FALSE(site.record("s1").claim);
+  session->sandbox()->set_on_start([](const StartHook&) { return StartHook(); });
+  session->sandbox()->stop();
+  session->sandbox()->start();
+  CHECK_FALSE(site.record("s1").claim);
+  CHECK(calls == 2);
+}
+
 TEST_CASE("Stop, start again, and destroy") {
   Site site;
   const auto host = site.host();
