@@ -23,6 +23,8 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
  private:
   void claimed(Result<SessionRecord> record);
   void start(Result<SessionRecord> noted);
+  void clear();
+  void send();
   void identified(ProviderSandboxId id);
   void started(Result<StartResult> result);
   void conclude();
@@ -38,6 +40,7 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
   std::shared_ptr<SandboxBackend> target_;
   std::shared_ptr<Pending> inner_;
   std::optional<ProviderSandboxId> known_;    // before this start
+  bool leftovers_ = false;                    // set-up began on this machine, and did not end
   std::optional<ProviderSandboxId> noticed_;  // told by this start
   bool writing_identity_ = false;
   std::optional<Error> identity_error_;
@@ -231,6 +234,8 @@ void StartCall::claimed(Result<SessionRecord> record) {
   }
   if (cancelled_->load()) return fail(Error(Status::cancelled, "the start was cancelled"));
   known_ = record->sandbox_id;
+  leftovers_ = !record->plan.repositories.empty() &&
+               (record->setup == SetupState::running || record->setup == SetupState::failed);
   request_.idempotency_key = record->start_key;
   backend_->core().update(
       backend_->lane(), [](SessionRecord& r) { r.status = SessionStatus::starting; },
@@ -242,6 +247,23 @@ void StartCall::start(Result<SessionRecord> noted) {
   auto inner = backend_->inner();
   if (!inner) return fail(inner.error());
   target_ = *inner;
+  if (leftovers_) return clear();
+  send();
+}
+
+// Set-up will give git a credential, and what its commands left running could watch for it.
+void StartCall::clear() {
+  target_->stop([self = shared_from_this()](Result<void> stopped) {
+    const bool absent = !stopped && (stopped.error().code == Status::gone ||
+                                     stopped.error().code == Status::not_found);
+    if (!stopped && !absent) return self->fail(std::move(stopped).error());
+    if (self->cancelled_->load())
+      return self->fail(Error(Status::cancelled, "the start was cancelled"));
+    self->send();
+  });
+}
+
+void StartCall::send() {
   auto self = shared_from_this();
   inner_ = target_->start(
       request_, [self](ProviderSandboxId id) { self->identified(std::move(id)); },
