@@ -103,7 +103,8 @@ class SessionStore {
   // Notes the time of use; changes no revision.
   virtual Result<void> touch(const SessionId& id, std::int64_t at_ns) = 0;
 
-  // Takes the claim when it is free, expired, or already the owner's. conflict "store.claimed" with
+  // Takes the claim when it is free, expired and not of a process that is known to live, or already
+  // the owner's. conflict "store.claimed" with
   // details owner and expiresAtMs otherwise. With `steal` it is taken from whoever has it, whose
   // next update then fails. Counts the revision, so that the record read here is the newest.
   virtual Result<SessionRecord> claim(const SessionId& id, const std::string& owner,

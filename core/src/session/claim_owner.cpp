@@ -38,6 +38,25 @@ std::string start_time(const std::string& pid) {
   return field;
 }
 
+enum class Found : std::uint8_t {
+  alive,
+  gone,
+  unknown,  // no process that could be looked for here
+};
+
+Found look_up(const std::string& owner) {
+  const auto first = owner.find('/');
+  const auto second = owner.find('/', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return Found::unknown;
+  const auto process = owner.substr(first + 1, second - first - 1);
+  const auto colon = process.find(':');
+  if (colon == std::string::npos || owner.substr(0, first) != realm()) return Found::unknown;
+  const auto pid = process.substr(0, colon);
+  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos)
+    return Found::unknown;
+  return start_time(pid) == process.substr(colon + 1) ? Found::alive : Found::gone;
+}
+
 }  // namespace
 
 std::string make_claim_owner() {
@@ -46,15 +65,11 @@ std::string make_claim_owner() {
 }
 
 bool claim_owner_is_gone(const std::string& owner) {
-  const auto first = owner.find('/');
-  const auto second = owner.find('/', first + 1);
-  if (first == std::string::npos || second == std::string::npos) return false;
-  const auto process = owner.substr(first + 1, second - first - 1);
-  const auto colon = process.find(':');
-  if (colon == std::string::npos || owner.substr(0, first) != realm()) return false;
-  const auto pid = process.substr(0, colon);
-  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
-  return start_time(pid) != process.substr(colon + 1);
+  return look_up(owner) == Found::gone;
+}
+
+bool claim_owner_lives(const std::string& owner) {
+  return look_up(owner) == Found::alive;
 }
 
 }  // namespace sandforge

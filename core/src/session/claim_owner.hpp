@@ -10,5 +10,7 @@ std::string make_claim_owner();
 
 // True only when the owner was a process of this boot and pid namespace that is no more.
 bool claim_owner_is_gone(const std::string& owner);
+// True only when the owner is a process of this boot and pid namespace that still runs.
+bool claim_owner_lives(const std::string& owner);
 
 }  // namespace sandforge

@@ -30,6 +30,9 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
   void conclude();
   void record_success();
   void abandon(Error error);
+  bool names_machine(const SessionRecord& record) const;
+  void remove(const Error& error);
+  void give_up(const Error& error);
   void fail(Error error);
 
   std::shared_ptr<SessionBackend> backend_;
@@ -327,13 +330,38 @@ void StartCall::record_success() {
       });
 }
 
-// The session was removed or taken over meanwhile: nobody else knows the machine just made.
+// The session was removed or taken over meanwhile. What the other one makes of the machine just
+// made is known once that one is done: under the claim nobody changes it.
 void StartCall::abandon(Error error) {
   backend_->core().remember(std::nullopt);
-  target_->destroy([self = shared_from_this(), error = std::move(error)](Result<void> gone) {
+  auto self = shared_from_this();
+  backend_->core().acquire(
+      backend_->lane(), false, cancelled_, [self, error](const Result<SessionRecord>& record) {
+        const bool removed = !record && record.error().code == Status::not_found;
+        if (!record && !removed) self->backend_->core().warn(record.error());
+        if (removed || (record && !self->names_machine(*record))) return self->remove(error);
+        self->give_up(error);
+      });
+}
+
+// Whether the record leads to the machine that this start made: by its id, or by the key with which
+// the next start adopts it. Without ids a session has no more than one machine.
+bool StartCall::names_machine(const SessionRecord& record) const {
+  if (record.start_key == request_.idempotency_key) return true;
+  const auto id = noticed_ ? noticed_ : known_;
+  return id ? record.sandbox_id == id : record.status == SessionStatus::running;
+}
+
+void StartCall::remove(const Error& error) {
+  target_->destroy([self = shared_from_this(), error](Result<void> gone) {
     if (!gone) self->backend_->core().warn(gone.error());
-    self->fail(error);
+    self->give_up(error);
   });
+}
+
+void StartCall::give_up(const Error& error) {
+  backend_->core().release(backend_->lane(),
+                           [self = shared_from_this(), error] { std::move(self->done_)(error); });
 }
 
 void StartCall::fail(Error error) {
@@ -345,8 +373,7 @@ void StartCall::fail(Error error) {
       [self, error = std::move(error)](Result<SessionRecord> written) {
         if (!written && written.error().code != error.code)
           self->backend_->core().warn(written.error());
-        self->backend_->core().release(self->backend_->lane(),
-                                       [self, error] { std::move(self->done_)(error); });
+        self->give_up(error);
       });
 }
 

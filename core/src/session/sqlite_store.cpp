@@ -176,8 +176,10 @@ class SqliteSessionStore final : public SessionStore {
     return change([&] {
       const auto stored = expect_row(id);
       const auto now = options_.now_ms();
-      if (stored.claim && stored.claim->owner != owner && stored.claim->expires_at_ms > now &&
-          !steal)
+      // The time runs out also when the clock is set or the machine slept: an owner that is seen to
+      // live renews it.
+      if (stored.claim && stored.claim->owner != owner && !steal &&
+          (stored.claim->expires_at_ms > now || claim_owner_lives(stored.claim->owner)))
         throw Failure{claimed_by(*stored.claim)};
       db_.prepare(
              "INSERT INTO session_claim (session_id, owner, expires_at_ms) VALUES (?, ?, ?) "
