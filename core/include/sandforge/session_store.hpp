@@ -112,7 +112,8 @@ class SessionStore {
   // conflict "store.claimed": it is no longer the owner's.
   virtual Result<void> renew(const SessionId& id, const std::string& owner,
                              std::chrono::milliseconds ttl) = 0;
-  // Notes who has the session open, and forgets those whose process has ended. Counts the revision.
+  // Notes who has the session open, and forgets those whose process has ended, or cannot be looked
+  // for while the session was not used for a week. Counts the revision.
   virtual Result<SessionRecord> hold(const SessionId& id, const std::string& holder) = 0;
   // No effect when it is not the owner's.
   virtual Result<void> release(const SessionId& id, const std::string& owner) = 0;

@@ -212,8 +212,9 @@ class SqliteSessionStore final : public SessionStore {
   Result<SessionRecord> hold(const SessionId& id, const std::string& holder) override {
     return change([&] {
       const auto stored = expect_row(id);
+      const auto unused_ns = system_clock()->now_ns() - stored.last_used_at_ns;
       for (const auto& known : stored.holders)
-        if (claim_owner_is_gone(known))
+        if (holder_is_gone(known, unused_ns))
           db_.prepare("DELETE FROM session_holder WHERE session_id = ? AND holder = ?")
               .bind(id.str())
               .bind(known)
