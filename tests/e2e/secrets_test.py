@@ -107,6 +107,18 @@ def test_a_token_of_a_repository(t):
         t.sf("rm", "s")
 
 
+def test_a_token_in_place_of_its_reference_is_refused(t):
+    for words in (["--repo-token", SECRET], [f"--repo-token={SECRET}"],
+                  ["--repo-token", "${GIT_TOKEN}" + SECRET], ["--repo-token", ""]):
+        for command in (["start"], ["run"]):
+            failed = t.sf("--log-level", "debug", *command, "--provider", "local", "--session", "s",
+                          "--repo", "http://127.0.0.1:9/x/y.git", *words, code=2)
+            assert "--repo-token" in failed.error_text, failed
+            assert SECRET.encode() not in failed.out + failed.err, failed
+    assert SECRET not in t.sf("ps", "--json").text
+    assert files_with(t.state, SECRET) == [] and files_with(t.root, SECRET) == []
+
+
 def test_the_state_is_private(t):
     t.session()
     for path in (t.state, t.root):

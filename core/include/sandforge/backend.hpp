@@ -229,6 +229,9 @@ class ProviderBackend {
   virtual void features(Handler<Features> done);
   // An unstarted sandbox. No I/O. Settings may be empty, and the context may hold ids only.
   virtual Result<std::shared_ptr<SandboxBackend>> create(CreateRequest request) = 0;
+  // The provider of a sandbox's clone. Null: this one. Another one where this one's objects are
+  // bound to something of that sandbox alone. [any]
+  virtual std::shared_ptr<ProviderBackend> for_clone() const { return nullptr; }
 
  private:
   Features features_;  // null: not known yet

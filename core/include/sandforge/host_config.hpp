@@ -135,6 +135,9 @@ struct ReferenceSource {
 ReferenceSource host_references();
 
 bool has_reference(std::string_view text) noexcept;
+// It is one reference and nothing else: "${NAME}", or "file:PATH". What is to be stored in place of
+// a secret must be.
+bool is_one_reference(std::string_view text) noexcept;
 
 struct ResolvedText {
   std::string text;

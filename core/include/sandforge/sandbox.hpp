@@ -58,6 +58,9 @@ using TeardownHook = std::function<void(std::shared_ptr<Sandbox>, Handler<void>)
 struct Hooks {
   Hooks() = default;
   StartHook on_start;
+  // After on_start, or the hook that set_on_start put there or none, however it ended; before start
+  // answers. Its error, throw or dropped handler fails the start as the hook's would. On the lane.
+  std::function<void(Handler<void>)> after_start;
   TeardownHook on_stop;
   TeardownHook on_destroy;
   // As soon as the machine exists: store the id before anything can be lost. On the lane.

@@ -103,7 +103,8 @@ class SessionStore {
   // Notes the time of use; changes no revision.
   virtual Result<void> touch(const SessionId& id, std::int64_t at_ns) = 0;
 
-  // Takes the claim when it is free, expired, or already the owner's. conflict "store.claimed" with
+  // Takes the claim when it is free, expired and not of a process that is known to live, or already
+  // the owner's. conflict "store.claimed" with
   // details owner and expiresAtMs otherwise. With `steal` it is taken from whoever has it, whose
   // next update then fails. Counts the revision, so that the record read here is the newest.
   virtual Result<SessionRecord> claim(const SessionId& id, const std::string& owner,
@@ -111,7 +112,8 @@ class SessionStore {
   // conflict "store.claimed": it is no longer the owner's.
   virtual Result<void> renew(const SessionId& id, const std::string& owner,
                              std::chrono::milliseconds ttl) = 0;
-  // Notes who has the session open, and forgets those whose process has ended. Counts the revision.
+  // Notes who has the session open, and forgets those whose process has ended, or cannot be looked
+  // for while the session was not used for a week. Counts the revision.
   virtual Result<SessionRecord> hold(const SessionId& id, const std::string& holder) = 0;
   // No effect when it is not the owner's.
   virtual Result<void> release(const SessionId& id, const std::string& owner) = 0;

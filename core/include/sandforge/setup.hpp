@@ -8,7 +8,10 @@
 //
 // A credential reaches git in the environment of the one git process that needs it, never in an
 // argument list, a URL, a file or a log. Every repository is fetched before the first command of
-// any repository runs, so that no such command can watch for credentials.
+// any repository runs, so that no such command can watch for credentials; what it is fetched into
+// is made for that, and configuration of the machine's git counts for the rest only. Sessions stop
+// their machine before they try again a set-up that began: what its commands left running is gone
+// by then. Commands that run as root and change the machine's programs are not guarded against.
 #pragma once
 
 #include <chrono>

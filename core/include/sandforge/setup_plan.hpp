@@ -34,9 +34,10 @@ Result<SetupPlan> parse_setup_plan(const json::Value& value);
 // The plan that a context describes; its URLs come from the context's access functions later.
 Result<SetupPlan> setup_plan(const SessionContext& context);
 
-// Checks URLs, refs, directories and commands, trims blank commands, fills in directories that can
-// be told from the URL. invalid "setup.bad_url", "setup.bad_ref", "setup.bad_directory",
-// "setup.bad_command", "setup.same_directory".
+// Checks URLs, refs, directories, credentials and commands, trims blank commands, fills in
+// directories that can be told from the URL. invalid "setup.bad_url", "setup.bad_ref",
+// "setup.bad_directory", "setup.bad_command", "setup.same_directory", "setup.bad_credential" (what
+// is no reference is not repeated: it may be the token).
 Result<void> normalize(SetupPlan& plan);
 
 // A clone URL in its parts. Accepted: https, http, ssh and file URLs, "user@host:path", and an

@@ -102,6 +102,12 @@ bool has_reference(std::string_view text) noexcept {
          is_escaped_file(text);
 }
 
+bool is_one_reference(std::string_view text) noexcept {
+  if (text.substr(0, file_prefix.size()) == file_prefix) return text.size() > file_prefix.size();
+  return text.size() > 3 && text.substr(0, 2) == "${" && text.back() == '}' &&
+         is_name(text.substr(2, text.size() - 3));
+}
+
 ResolvedText resolve_reference(std::string_view text, const std::filesystem::path& directory,
                                const ReferenceSource& source) {
   if (text.substr(0, file_prefix.size()) == file_prefix) {

@@ -84,7 +84,8 @@ Result<std::shared_ptr<Sandbox>> SandboxImpl::clone(CloneOptions options) const 
   if (options.seed_checkpoint_name) config.seed_checkpoint_name = options.seed_checkpoint_name;
   config.context = std::move(context);
   config.hooks = {};
-  return Sandbox::create(runtime_, provider_, std::move(config));
+  auto provider = provider_->for_clone();
+  return Sandbox::create(runtime_, provider ? std::move(provider) : provider_, std::move(config));
 }
 
 }  // namespace sandbox

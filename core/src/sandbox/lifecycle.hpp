@@ -88,6 +88,7 @@ class Lifecycle {
   void identified(std::uint64_t serial, const ProviderSandboxId& id);
   void start_answered(Result<StartResult> result);
   void run_start_hook(StartedInfo info);
+  void run_after_start(StartedInfo info, const Result<void>& result);
   void start_hook_done(StartedInfo info, const Result<void>& result);
   Result<StartRequest> start_request();
   StartedInfo connected() const;

@@ -115,12 +115,23 @@ void Lifecycle::start_answered(Result<StartResult> result) {
 
 void Lifecycle::run_start_hook(StartedInfo info) {
   const StartHook hook = on_start_hook();
-  if (!hook) return start_hook_done(std::move(info), {});
+  if (!hook) return run_after_start(std::move(info), {});
   current_->in_hook = true;
   ask<void>(
       lane_, "the onStart hook",
-      [this, alive = keep(), info](const Result<void>& result) { start_hook_done(info, result); },
+      [this, alive = keep(), info](const Result<void>& result) { run_after_start(info, result); },
       [&](Handler<void> done) { hook(keep(), info, std::move(done)); });
+}
+
+void Lifecycle::run_after_start(StartedInfo info, const Result<void>& result) {
+  if (!hooks_.after_start) return start_hook_done(std::move(info), result);
+  current_->in_hook = true;
+  ask<void>(
+      lane_, "the afterStart hook",
+      [this, alive = keep(), info, result](const Result<void>& after) {
+        start_hook_done(info, result ? after : result);
+      },
+      [&](Handler<void> done) { hooks_.after_start(std::move(done)); });
 }
 
 void Lifecycle::start_hook_done(StartedInfo info, const Result<void>& result) {

@@ -19,11 +19,17 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
+constexpr std::int64_t kForgetForeignNs = 7LL * 24 * 3600 * 1'000'000'000;
+
+std::string boot() {
+  return read_line("/proc/sys/kernel/random/boot_id");
+}
+
 // "boot:namespace": within one of these a pid and its start time name one process.
 std::string realm() {
   struct stat info {};
   const auto inode = ::stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
-  return read_line("/proc/sys/kernel/random/boot_id") + ":" + std::to_string(inode);
+  return boot() + ":" + std::to_string(inode);
 }
 
 // Field 22 of /proc/PID/stat, counted behind the name, which may hold anything. Empty: no process.
@@ -38,6 +44,32 @@ std::string start_time(const std::string& pid) {
   return field;
 }
 
+enum class Found : std::uint8_t {
+  alive,
+  gone,
+  foreign,  // of another pid namespace
+  unknown,  // no process of any machine that we know
+};
+
+Found look_up(const std::string& owner) {
+  const auto first = owner.find('/');
+  const auto second = owner.find('/', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return Found::unknown;
+  const auto place = owner.substr(0, first);
+  const auto process = owner.substr(first + 1, second - first - 1);
+  const auto here = boot();
+  const auto colon = process.find(':');
+  // A boot has an id of 36 characters; what has none was written where there is none to compare.
+  if (colon == std::string::npos || here.size() != 36 || place.find(':') != here.size())
+    return Found::unknown;
+  if (place.compare(0, here.size(), here) != 0) return Found::gone;
+  if (place != realm()) return Found::foreign;
+  const auto pid = process.substr(0, colon);
+  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos)
+    return Found::unknown;
+  return start_time(pid) == process.substr(colon + 1) ? Found::alive : Found::gone;
+}
+
 }  // namespace
 
 std::string make_claim_owner() {
@@ -46,15 +78,16 @@ std::string make_claim_owner() {
 }
 
 bool claim_owner_is_gone(const std::string& owner) {
-  const auto first = owner.find('/');
-  const auto second = owner.find('/', first + 1);
-  if (first == std::string::npos || second == std::string::npos) return false;
-  const auto process = owner.substr(first + 1, second - first - 1);
-  const auto colon = process.find(':');
-  if (colon == std::string::npos || owner.substr(0, first) != realm()) return false;
-  const auto pid = process.substr(0, colon);
-  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
-  return start_time(pid) != process.substr(colon + 1);
+  return look_up(owner) == Found::gone;
+}
+
+bool claim_owner_lives(const std::string& owner) {
+  return look_up(owner) == Found::alive;
+}
+
+bool holder_is_gone(const std::string& holder, std::int64_t unused_ns) {
+  const auto found = look_up(holder);
+  return found == Found::gone || (found == Found::foreign && unused_ns > kForgetForeignNs);
 }
 
 }  // namespace sandforge

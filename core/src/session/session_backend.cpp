@@ -23,12 +23,16 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
  private:
   void claimed(Result<SessionRecord> record);
   void start(Result<SessionRecord> noted);
-  void start_in(std::shared_ptr<SandboxBackend> target);
+  void clear();
+  void send();
   void identified(ProviderSandboxId id);
   void started(Result<StartResult> result);
   void conclude();
   void record_success();
   void abandon(Error error);
+  bool names_machine(const SessionRecord& record) const;
+  void remove(const Error& error);
+  void give_up(const Error& error);
   void fail(Error error);
 
   std::shared_ptr<SessionBackend> backend_;
@@ -39,6 +43,7 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
   std::shared_ptr<SandboxBackend> target_;
   std::shared_ptr<Pending> inner_;
   std::optional<ProviderSandboxId> known_;    // before this start
+  bool leftovers_ = false;                    // set-up began on this machine, and did not end
   std::optional<ProviderSandboxId> noticed_;  // told by this start
   bool writing_identity_ = false;
   std::optional<Error> identity_error_;
@@ -247,6 +252,8 @@ void StartCall::claimed(Result<SessionRecord> record) {
   }
   if (cancelled_->load()) return fail(Error(Status::cancelled, "the start was cancelled"));
   known_ = record->sandbox_id;
+  leftovers_ = !record->plan.repositories.empty() &&
+               (record->setup == SetupState::running || record->setup == SetupState::failed);
   request_.idempotency_key = record->start_key;
   backend_->core().update(
       backend_->lane(), [](SessionRecord& r) { r.status = SessionStatus::starting; },
@@ -257,12 +264,25 @@ void StartCall::start(Result<SessionRecord> noted) {
   if (!noted) return fail(std::move(noted).error());
   backend_->with_inner([self = shared_from_this()](Result<std::shared_ptr<SandboxBackend>> target) {
     if (!target) return self->fail(std::move(target).error());
-    self->start_in(*std::move(target));
+    self->target_ = *std::move(target);
+    if (self->leftovers_) return self->clear();
+    self->send();
   });
 }
 
-void StartCall::start_in(std::shared_ptr<SandboxBackend> target) {
-  target_ = std::move(target);
+// Set-up will give git a credential, and what its commands left running could watch for it.
+void StartCall::clear() {
+  target_->stop([self = shared_from_this()](Result<void> stopped) {
+    const bool absent = !stopped && (stopped.error().code == Status::gone ||
+                                     stopped.error().code == Status::not_found);
+    if (!stopped && !absent) return self->fail(std::move(stopped).error());
+    if (self->cancelled_->load())
+      return self->fail(Error(Status::cancelled, "the start was cancelled"));
+    self->send();
+  });
+}
+
+void StartCall::send() {
   auto self = shared_from_this();
   inner_ = target_->start(
       request_, [self](ProviderSandboxId id) { self->identified(std::move(id)); },
@@ -326,13 +346,38 @@ void StartCall::record_success() {
       });
 }
 
-// The session was removed or taken over meanwhile: nobody else knows the machine just made.
+// The session was removed or taken over meanwhile. What the other one makes of the machine just
+// made is known once that one is done: under the claim nobody changes it.
 void StartCall::abandon(Error error) {
   backend_->core().remember(std::nullopt);
-  target_->destroy([self = shared_from_this(), error = std::move(error)](Result<void> gone) {
+  auto self = shared_from_this();
+  backend_->core().acquire(
+      backend_->lane(), false, cancelled_, [self, error](const Result<SessionRecord>& record) {
+        const bool removed = !record && record.error().code == Status::not_found;
+        if (!record && !removed) self->backend_->core().warn(record.error());
+        if (removed || (record && !self->names_machine(*record))) return self->remove(error);
+        self->give_up(error);
+      });
+}
+
+// Whether the record leads to the machine that this start made: by its id, or by the key with which
+// the next start adopts it. Without ids a session has no more than one machine.
+bool StartCall::names_machine(const SessionRecord& record) const {
+  if (record.start_key == request_.idempotency_key) return true;
+  const auto id = noticed_ ? noticed_ : known_;
+  return id ? record.sandbox_id == id : record.status == SessionStatus::running;
+}
+
+void StartCall::remove(const Error& error) {
+  target_->destroy([self = shared_from_this(), error](Result<void> gone) {
     if (!gone) self->backend_->core().warn(gone.error());
-    self->fail(error);
+    self->give_up(error);
   });
+}
+
+void StartCall::give_up(const Error& error) {
+  backend_->core().release(backend_->lane(),
+                           [self = shared_from_this(), error] { std::move(self->done_)(error); });
 }
 
 void StartCall::fail(Error error) {
@@ -344,8 +389,7 @@ void StartCall::fail(Error error) {
       [self, error = std::move(error)](Result<SessionRecord> written) {
         if (!written && written.error().code != error.code)
           self->backend_->core().warn(written.error());
-        self->backend_->core().release(self->backend_->lane(),
-                                       [self, error] { std::move(self->done_)(error); });
+        self->give_up(error);
       });
 }
 
@@ -364,6 +408,9 @@ class SessionProvider final : public ProviderBackend {
     if (auto begun = backend->begin(); !begun) return std::move(begun).error();
     return std::shared_ptr<SandboxBackend>(std::move(backend));
   }
+
+  // The record names one machine, and that is not a clone's.
+  std::shared_ptr<ProviderBackend> for_clone() const override { return provider_; }
 
  private:
   const std::shared_ptr<ProviderBackend> provider_;

@@ -185,6 +185,11 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
   config.env = parts.provider.env;
   config.overlay = parts.env.values;
   config.hooks.on_start = make_session_hook(hook);
+  // Not the hook's business: a user may put another one in its place.
+  config.hooks.after_start = [core, lane = services->runtime.make_lane()](Handler<void> done) {
+    auto held = std::make_shared<Handler<void>>(std::move(done));
+    core->release(lane, [held] { std::move (*held)(Result<void>()); });
+  };
 
   auto sandbox = Sandbox::create(
       services->runtime, make_session_provider(parts.provider.backend, core), std::move(config));

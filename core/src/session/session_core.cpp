@@ -18,9 +18,10 @@ constexpr std::int64_t kTouchEveryNs = 30'000'000'000;
 }  // namespace
 
 Result<void> unused_by_others(const SessionRecord& record, const std::string& owner) {
+  const auto unused_ns = system_clock()->now_ns() - record.last_used_at_ns;
   const bool used = std::any_of(
       record.holders.begin(), record.holders.end(),
-      [&](const auto& holder) { return holder != owner && !claim_owner_is_gone(holder); });
+      [&](const auto& holder) { return holder != owner && !holder_is_gone(holder, unused_ns); });
   if (!used) return {};
   return Error(Status::conflict, "somebody else has the session '" + record.id.str() + "' open",
                "session.in_use");

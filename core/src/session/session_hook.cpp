@@ -78,7 +78,7 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
     lane_.dispatch([self = shared_from_this()] { self->ask_host(); });
   }
 
-  // On our lane, where its answer comes. Whatever the hook does, the claim is given back.
+  // On our lane, where its answer comes.
   void ask_host() {
     sandbox::ask<void>(
         lane_, "the start hook",
@@ -86,11 +86,7 @@ class HookRun : public std::enable_shared_from_this<HookRun> {
         [&](Handler<void> done) { state_->on_start(sandbox_, info_, std::move(done)); });
   }
 
-  void finish(Result<void> result) {
-    auto self = shared_from_this();
-    state_->core->release(lane_,
-                          [self, result = std::move(result)] { std::move(self->done_)(result); });
-  }
+  void finish(Result<void> result) { std::move(done_)(std::move(result)); }
 
   const std::shared_ptr<SetupHookState> state_;
   const std::shared_ptr<Sandbox> sandbox_;

@@ -18,7 +18,7 @@ struct SetupHookState {
   mutable std::mutex mutex;
   std::optional<SetupReport> report;
 };
-// Set-up when it is due, then the host's own hook; gives the claim of the start back in any case.
+// Set-up when it is due, then the host's own hook.
 StartHook make_session_hook(std::shared_ptr<SetupHookState> state);
 
 // The variables of a record with the values that are known here.

@@ -93,7 +93,8 @@ Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization) 
       {"http.lowSpeedLimit", "1"},
       {"http.lowSpeedTime", "120"},
   };
-  if (authorization != nullptr && !authorization->token.empty()) {
+  const bool carries = authorization != nullptr && !authorization->token.empty();
+  if (carries) {
     if (auto secure = check_secure(url); !secure) return std::move(secure).error();
     config.emplace_back("credential.helper", "");  // none may be asked, or told
     config.emplace_back("http." + url.url + ".extraheader",
@@ -102,6 +103,12 @@ Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization) 
   EnvMap env;
   for (const auto* name : kUnset)
     env[name] = std::nullopt;
+  // Where it goes is not for files to say that commands of the machine can write.
+  if (carries) {
+    env["GIT_CONFIG_GLOBAL"] = "/dev/null";
+    env["GIT_CONFIG_SYSTEM"] = "/dev/null";
+    env["GIT_CONFIG_NOSYSTEM"] = "1";
+  }
   env["GIT_CONFIG_COUNT"] = std::to_string(config.size());
   for (std::size_t i = 0; i < config.size(); ++i) {
     env["GIT_CONFIG_KEY_" + std::to_string(i)] = config[i].first;

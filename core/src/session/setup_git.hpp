@@ -8,7 +8,8 @@
 
 namespace sandforge::setup {
 
-// The environment of a git call. With an authorization it carries the credential, bound to the URL.
+// The environment of a git call. With an authorization it carries the credential, bound to the URL,
+// and git reads no configuration of the user and the system.
 // Every call: no prompt, only the URL's protocol, nothing of a checkout's own configuration that
 // would run a program, no background work that outlives the call.
 // invalid "setup.insecure_url": a credential for what is not https (or http to this machine).

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "sandforge/host_config.hpp"
+
 namespace sandforge {
 namespace {
 
@@ -52,6 +54,11 @@ Result<void> normalize_repository(RepositoryPlan& repository) {
     if (auto ref = check_ref(repository.ref); !ref) return ref;
   if (!repository.directory.empty())
     if (auto directory = check_directory(repository.directory); !directory) return directory;
+  // Not repeated: it may be the credential itself, which belongs into no store and no message.
+  if (!repository.credential.empty() && !is_one_reference(repository.credential))
+    return invalid("setup.bad_credential",
+                   "the credential of a repository must be a reference, ${NAME} or file:PATH, and "
+                   "not the credential itself");
   drop_blank(repository.setup_commands);
   return check_commands(repository.setup_commands);
 }

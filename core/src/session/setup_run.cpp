@@ -77,7 +77,7 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
   struct Repository {
     std::string directory;
     CloneUrl url;
-    std::optional<Authorization> authorization;  // for the fetch only
+    std::optional<Authorization> authorization;  // for the copy only
     std::string commit;
     std::string kind;
     bool marked = false;
@@ -174,19 +174,37 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
     auto env = git_env(repository.url, authorization);
     if (!env) return fail(std::move(env).error());
     step("fetch", repository.directory, "Fetching " + repository.url.url);
+    if (authorization == nullptr) return fetch_here(i, std::move(*env), "");
     auto self = shared_from_this();
-    exec(script(kFetch, {repository.url.url, repository.directory, plan().repositories[i].ref,
-                         authorization != nullptr ? "auth" : ""}),
+    exec(script(kCopy, {repository.url.url, repository.directory, plan().repositories[i].ref}),
          std::move(*env), std::nullopt, false, "fetching " + repository.directory,
+         [self, i](const CommandResult& result) { self->copied(i, result); });
+  }
+
+  void copied(std::size_t i, const CommandResult& result) {
+    auto& repository = repositories_[i];
+    const auto words = redact(tail(result.err), &*repository.authorization);
+    repository.authorization.reset();
+    if (!result.success) return fail(fetch_error(i, answer(result.out, "error"), words));
+    CloneUrl copy;
+    copy.protocol = "file";
+    auto env = git_env(copy, nullptr);
+    if (!env) return fail(std::move(env).error());
+    fetch_here(i, std::move(*env), "copy");
+  }
+
+  void fetch_here(std::size_t i, EnvMap env, const std::string& from) {
+    auto self = shared_from_this();
+    const auto& repository = repositories_[i];
+    exec(script(kFetch,
+                {repository.url.url, repository.directory, plan().repositories[i].ref, from}),
+         std::move(env), std::nullopt, false, "fetching " + repository.directory,
          [self, i](const CommandResult& result) { self->fetched(i, result); });
   }
 
   void fetched(std::size_t i, const CommandResult& result) {
     auto& repository = repositories_[i];
-    const auto words =
-        redact(tail(result.err), repository.authorization ? &*repository.authorization : nullptr);
-    repository.authorization.reset();
-    if (!result.success) return fail(fetch_error(i, answer(result.out, "error"), words));
+    if (!result.success) return fail(fetch_error(i, answer(result.out, "error"), tail(result.err)));
     repository.kind = answer(result.out, "kind").value_or("default");
     repository.commit = answer(result.out, "commit").value_or("");
     checkout(i);
@@ -201,7 +219,7 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
                    "setup.no_git");
     if (kind == "old_git")
       return Error(Status::unsupported,
-                   "the git in the sandbox is older than 2.31 and cannot be given a credential "
+                   "the git in the sandbox is older than 2.32 and cannot be given a credential "
                    "safely",
                    "setup.old_git");
     if (kind == "occupied")

@@ -3,34 +3,70 @@
 
 namespace sandforge::setup {
 
-// $1 URL, $2 directory, $3 ref or empty, $4 "auth" when the environment carries a credential.
-// The only one that sees the credential. Answers on stdout: lines "key value".
+// $1 URL, $2 directory, $3 ref or empty. Copies what there is to fetch to .mastra-sandbox/copy/$2,
+// a bare repository that is made for it. The only script that sees the credential: it must read
+// nothing that a command of this machine, or of the template, could have written. Its ref
+// refs/sandforge/wanted is what $3 names where that is no branch and no tag.
+//   error no_git|old_git|occupied|no_ref
+inline constexpr const char* kCopy = R"sh(
+set -eu
+url=$1 dir=$2 ref=$3
+command -v git >/dev/null 2>&1 || { echo 'error no_git'; exit 1; }
+version=$(git version); version=${version#git version }
+major=${version%%.*}; minor=${version#*.}; minor=${minor%%.*}
+# Older ones cannot be kept from the user's configuration.
+[ "$major" -gt 2 ] || [ "$minor" -ge 32 ] || { echo 'error old_git'; exit 1; }
+[ ! -e "$dir" ] || [ -e "$dir/.git" ] || rmdir -- "$dir" 2>/dev/null ||
+  { echo 'error occupied'; exit 1; }
+rm -rf -- .mastra-sandbox/copy
+mkdir -p .mastra-sandbox/copy
+trap '[ $? -eq 0 ] || rm -rf -- .mastra-sandbox/copy' EXIT
+copy=$PWD/.mastra-sandbox/copy/$dir
+git clone --quiet --bare --template= -- "$url" "$copy" >&2
+[ -n "$ref" ] || exit 0
+GIT_DIR=$copy; export GIT_DIR
+for known in "refs/heads/$ref" "refs/tags/$ref"; do
+  ! git rev-parse --quiet --verify "$known^{commit}" >/dev/null || exit 0
+done
+if commit=$(git rev-parse --quiet --verify "$ref^{commit}"); then
+  git update-ref refs/sandforge/wanted "$commit"
+else
+  git fetch --quiet -- origin "+$ref:refs/sandforge/wanted" >&2 ||
+    { echo 'error no_ref'; exit 1; }
+fi
+)sh";
+
+// $1 URL, $2 directory, $3 ref or empty, $4 "copy" when kCopy has it, else empty: from the URL.
+// Answers on stdout: lines "key value".
 //   cloned | present          how the repository came to be here
 //   kind default|branch|commit
 //   commit SHA                for kind commit and default
-//   error no_git|old_git|occupied|no_ref
+//   error no_git|occupied|no_ref
 inline constexpr const char* kFetch = R"sh(
 set -eu
-url=$1 dir=$2 ref=$3 auth=$4
+url=$1 dir=$2 ref=$3
 command -v git >/dev/null 2>&1 || { echo 'error no_git'; exit 1; }
-if [ -n "$auth" ]; then
-  version=$(git version); version=${version#git version }
-  major=${version%%.*}; minor=${version#*.}; minor=${minor%%.*}
-  # Older ones do not read their configuration from the environment.
-  [ "$major" -gt 2 ] || [ "$minor" -ge 31 ] || { echo 'error old_git'; exit 1; }
+if [ -n "$4" ]; then
+  folder=$PWD/.mastra-sandbox/copy
+  trap 'rm -rf -- "$folder"' EXIT
+  from=$folder/$dir source=$from wanted=refs/sandforge/wanted
+else
+  from=$url source=origin wanted=$ref
 fi
 if [ -e "$dir/.git" ]; then
   echo present
   git -C "$dir" remote set-url -- origin "$url" 2>/dev/null ||
     git -C "$dir" remote add -- origin "$url"
-  git -C "$dir" fetch --quiet --tags --force -- origin '+refs/heads/*:refs/remotes/origin/*' >&2
+  git -C "$dir" fetch --quiet --tags --force -- "$source" \
+    '+refs/heads/*:refs/remotes/origin/*' >&2
 else
   rmdir -- "$dir" 2>/dev/null || :
   [ ! -e "$dir" ] || { echo 'error occupied'; exit 1; }
   # Beside its place first: what is interrupted is never taken for a checkout.
   mkdir -p .mastra-sandbox/clone
   rm -rf -- ".mastra-sandbox/clone/$dir"
-  git clone --quiet --no-checkout -- "$url" ".mastra-sandbox/clone/$dir" >&2
+  git clone --quiet --no-checkout -- "$from" ".mastra-sandbox/clone/$dir" >&2
+  git -C ".mastra-sandbox/clone/$dir" remote set-url -- origin "$url"
   mv -- ".mastra-sandbox/clone/$dir" "$dir"
   rmdir .mastra-sandbox/clone 2>/dev/null || :
   echo cloned
@@ -39,9 +75,9 @@ cd -- "$dir"
 if [ -z "$ref" ]; then
   echo 'kind default'
   # An empty repository has no HEAD to fetch.
-  if git fetch --quiet -- origin HEAD >&2; then
+  if git fetch --quiet -- "$source" HEAD >&2; then
     echo "commit $(git rev-parse --verify 'FETCH_HEAD^{commit}')"
-  elif [ -n "$(git ls-remote -- origin)" ]; then
+  elif [ -n "$(git ls-remote -- "$source")" ]; then
     exit 1
   fi
 elif git rev-parse --quiet --verify "refs/remotes/origin/$ref^{commit}" >/dev/null; then
@@ -51,7 +87,7 @@ elif commit=$(git rev-parse --quiet --verify "refs/tags/$ref^{commit}"); then
 elif commit=$(git rev-parse --quiet --verify "$ref^{commit}"); then
   printf 'kind commit\ncommit %s\n' "$commit"
 else
-  git fetch --quiet -- origin "$ref" >&2 || { echo 'error no_ref'; exit 1; }
+  git fetch --quiet -- "$source" "$wanted" >&2 || { echo 'error no_ref'; exit 1; }
   printf 'kind commit\ncommit %s\n' "$(git rev-parse --verify 'FETCH_HEAD^{commit}')"
 fi
 )sh";

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace sandforge::sqlite {
 namespace {
@@ -106,9 +107,15 @@ Connection::~Connection() {
 }
 
 void Connection::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  // The flag refuses links anywhere in the path, and folders may be links.
+  std::error_code failed;
+  const std::filesystem::path file(path);
+  const auto folder =
+      std::filesystem::canonical(file.parent_path().empty() ? "." : file.parent_path(), failed);
+  const auto real = failed ? file : folder / file.filename();
   errno = 0;
   const int code = sqlite3_open_v2(
-      path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOFOLLOW,
+      real.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOFOLLOW,
       nullptr);
   check(db_, code);
   sqlite3_extended_result_codes(db_, 1);

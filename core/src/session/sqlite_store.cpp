@@ -176,8 +176,10 @@ class SqliteSessionStore final : public SessionStore {
     return change([&] {
       const auto stored = expect_row(id);
       const auto now = options_.now_ms();
-      if (stored.claim && stored.claim->owner != owner && stored.claim->expires_at_ms > now &&
-          !steal)
+      // The time runs out also when the clock is set or the machine slept: an owner that is seen to
+      // live renews it.
+      if (stored.claim && stored.claim->owner != owner && !steal &&
+          (stored.claim->expires_at_ms > now || claim_owner_lives(stored.claim->owner)))
         throw Failure{claimed_by(*stored.claim)};
       db_.prepare(
              "INSERT INTO session_claim (session_id, owner, expires_at_ms) VALUES (?, ?, ?) "
@@ -210,8 +212,9 @@ class SqliteSessionStore final : public SessionStore {
   Result<SessionRecord> hold(const SessionId& id, const std::string& holder) override {
     return change([&] {
       const auto stored = expect_row(id);
+      const auto unused_ns = system_clock()->now_ns() - stored.last_used_at_ns;
       for (const auto& known : stored.holders)
-        if (claim_owner_is_gone(known))
+        if (holder_is_gone(known, unused_ns))
           db_.prepare("DELETE FROM session_holder WHERE session_id = ? AND holder = ?")
               .bind(id.str())
               .bind(known)

@@ -10,6 +10,7 @@
 #include "conformance_arguments.hpp"
 #include "exit_codes.hpp"
 #include "harmless.hpp"
+#include "sandforge/host_config.hpp"
 #include "sandforge/setup_plan.hpp"
 #include "sandforge/support/json.hpp"
 #include "sandforge/support/utf8.hpp"
@@ -106,8 +107,17 @@ struct Builder {
         ->type_name("URL")
         ->allow_extra_args(false);
     sub.add_option("--ref", to.ref, "Branch, tag or commit of --repo")->type_name("REF");
-    sub.add_option("--repo-token", to.repository_token,
-                   "Where the token for --repo is: '${NAME}' or file:PATH")
+    sub.add_option_function<std::string>(
+           "--repo-token",
+           [&to](const std::string& text) {
+             // Not repeated: where a shell has replaced the reference, it is the token.
+             if (!is_one_reference(text))
+               throw CLI::ValidationError("--repo-token",
+                                          "what is given is no reference; write '${NAME}', in "
+                                          "single quotes, or file:PATH, and not the token itself");
+             to.repository_token = text;
+           },
+           "Where the token for --repo is: '${NAME}' or file:PATH")
         ->type_name("REFERENCE");
     sub.add_option("--setup", to.setup,
                    "Shell command run once, inside the repository if there is exactly\n"

@@ -1,6 +1,7 @@
 // Who has a session open, and what a host removes that removes only what nobody else uses.
 #include <catch2/catch.hpp>
 
+#include "sandforge/clock.hpp"
 #include "unit/session/site.hpp"
 
 using namespace sandforge;
@@ -65,6 +66,48 @@ TEST_CASE("A host that was killed holds nothing") {
   alone.manager->open(spec("s2"), OpenMode::either);
   CHECK(alone.store->hold(SessionId("s2"), dead).ok());
   CHECK(alone.manager->remove_unused(SessionId("s2")));
+}
+
+TEST_CASE("A process of an earlier boot holds nothing, one of another pid namespace for a week") {
+  Site site;
+  const auto host = site.host();
+  const std::string here = make_claim_owner();
+  const auto colon = here.find(':'), slash = here.find('/');
+  const auto earlier = "00000000-0000-4000-8000-000000000000" + here.substr(colon);
+  const auto elsewhere = here.substr(0, colon) + ":1" + here.substr(slash);
+  const auto insert = [&](const std::string& id, std::int64_t used_ns) {
+    SessionRecord record;
+    record.id = SessionId(id);
+    record.provider = "fake";
+    record.last_used_at_ns = used_ns;
+    host.store->insert(record).value();
+  };
+  const std::int64_t now = system_clock()->now_ns(), day = 86'400'000'000'000;
+
+  insert("s1", now);
+  host.store->hold(kId, earlier).value();
+  CHECK(host.manager->remove_unused(kId));
+  insert("s1", now);
+  host.store->hold(kId, earlier).value();
+  // The next one that opens it clears up.
+  host.manager->attach(kId);
+  CHECK(site.record("s1").holders.size() == 1);
+
+  const SessionId used("used"), unused("unused");
+  insert("used", now - day);
+  insert("unused", now - 8 * day);
+  for (const auto& id : {used, unused})
+    host.store->hold(id, elsewhere).value();
+  CHECK_FALSE(host.manager->remove_unused(used));
+  host.manager->attach(used);
+  CHECK(site.record("used").holders.size() == 2);
+  CHECK(host.manager->remove_unused(unused));
+  insert("unused", now - 8 * day);
+  host.store->hold(unused, elsewhere).value();
+  host.store->hold(unused, "kept").value();
+  host.manager->attach(unused);
+  CHECK(site.record("unused").holders.size() == 2);
+  CHECK_FALSE(host.manager->remove_unused(unused));
 }
 
 TEST_CASE("What is kept for good is not removed") {

@@ -245,6 +245,83 @@ TEST_CASE("The claim of a host that died is taken over at once") {
   CHECK(host.manager->start(SessionId("s1")).outcome == StartOutcome::created);
 }
 
+TEST_CASE("A claim outlives its time as long as its owner is known to live") {
+  Site site;
+  std::atomic<std::int64_t> now{1'000'000};
+  SessionManager::Options impatient;
+  impatient.claim_wait = milliseconds(1);
+  impatient.steal_after = milliseconds(1);
+  const auto clock = [&] { return now.load(); };
+  const auto first = site.host({}, clock), second = site.host(impatient, clock);
+  first.manager->open(spec("s1"), OpenMode::create);
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
+  auto start = later<StartedInfo>(
+      [&](auto done) { first.manager->async_start(SessionId("s1"), std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  now += 3'600'000;  // the clock was set, or the machine slept
+  CHECK(error_of([&] { second.manager->start(SessionId("s1")); }).reason == "session.claimed");
+  CHECK(site.world->counts().starts == 1);
+  site.world->release();
+  CHECK(get(start).value().outcome == StartOutcome::created);
+  CHECK(site.world->machine_count() == 1);
+  CHECK(second.manager->start(SessionId("s1")).outcome == StartOutcome::connected);
+
+  // Of one that may have ended the time alone decides.
+  first.store->claim(SessionId("s1"), "another-machine:1/1:1/x", milliseconds(10), false).value();
+  CHECK_FALSE(second.store->claim(SessionId("s1"), "me", milliseconds(10), false).ok());
+  now += 11;
+  CHECK(second.store->claim(SessionId("s1"), "me", milliseconds(10), false).ok());
+}
+
+TEST_CASE("A host that lost its claim leaves the machine to the one that took it over") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  fake::StartScript script;
+  script.hold = true;
+  site.world->next_start(script);
+  auto start = later<StartedInfo>(
+      [&](auto done) { host.manager->async_start(SessionId("s1"), std::move(done)); });
+  REQUIRE(site.world->wait_held());
+  const SessionId id("s1");
+  auto taken = host.store->claim(id, "winner", milliseconds(600'000), true).value();
+
+  SECTION("that has adopted it") {
+    taken.sandbox_id = ProviderSandboxId("m1");
+    taken.start_key = "another key";
+    taken.status = SessionStatus::running;
+    ++taken.generation;
+    host.store->update(taken).value();
+    REQUIRE(host.store->release(id, "winner").ok());
+    site.world->release();
+    CHECK_FALSE(get(start).ok());
+    CHECK(site.world->machine_count() == 1);
+    CHECK(site.world->counts().destroys == 0);
+    CHECK(site.record("s1").status == SessionStatus::running);
+  }
+  SECTION("that is about to adopt it, by the same key") {
+    site.world->release();
+    CHECK(eventually([&] { return site.world->machine_count() == 1; }));
+    REQUIRE(host.store->release(id, "winner").ok());
+    CHECK_FALSE(get(start).ok());
+    CHECK(site.world->machine_count() == 1);
+    CHECK(site.world->counts().destroys == 0);
+  }
+  SECTION("but not when that one gave the session another key, and knows no machine") {
+    taken.start_key = "another key";
+    host.store->update(taken).value();
+    REQUIRE(host.store->release(id, "winner").ok());
+    site.world->release();
+    CHECK_FALSE(get(start).ok());
+    CHECK(site.world->machine_count() == 0);
+  }
+  CHECK_FALSE(site.record("s1").claim);
+  CHECK(host.manager->start(id).outcome != StartOutcome::unknown);
+  CHECK(site.world->machine_count() == 1);
+}
+
 TEST_CASE("A claim is renewed while a start takes long") {
   Site site;
   SessionManager::Options options;
@@ -262,6 +339,48 @@ TEST_CASE("A claim is renewed while a start takes long") {
   site.world->release();
   CHECK(get(start).ok());
   CHECK_FALSE(site.record("s1").claim);
+}
+
+TEST_CASE("A clone of a session's sandbox has a machine of its own, and no part in the session") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  host.manager->start(SessionId("s1"));
+  const auto before = json::write(to_json(site.record("s1")));
+
+  const auto clone = session->sandbox()->clone({}).value();
+  CHECK(clone->start().outcome == StartOutcome::created);
+  CHECK(site.world->machine_count() == 2);
+  CHECK(clone->sandbox_id() == ProviderSandboxId("m2"));
+  CHECK_FALSE(site.world->creates().back().context->sandbox_id);
+  CHECK(json::write(to_json(site.record("s1"))) == before);
+  CHECK_FALSE(site.record("s1").claim);
+  clone->destroy();
+  CHECK(site.world->machine_count() == 1);
+  CHECK(json::write(to_json(site.record("s1"))) == before);
+  CHECK(session->sandbox()->execute_command("echo still here").out == "still here\n");
+}
+
+TEST_CASE("A start hook that replaces the session's own leaves no claim behind") {
+  Site site;
+  const auto host = site.host();
+  const auto session = host.manager->open(spec("s1"), OpenMode::create);
+  int calls = 0;
+  session->sandbox()->set_on_start([&](const StartHook&) -> StartHook {
+    return [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
+      if (++calls == 1) return std::move(done)(Error(Status::invalid, "not today"));
+      std::move(done)(Result<void>());
+    };
+  });
+  CHECK(error_of([&] { session->sandbox()->start(); }).reason == "hook.on_start");
+  CHECK_FALSE(site.record("s1").claim);
+  session->sandbox()->start();
+  CHECK_FALSE(site.record("s1").claim);
+  session->sandbox()->set_on_start([](const StartHook&) { return StartHook(); });
+  session->sandbox()->stop();
+  session->sandbox()->start();
+  CHECK_FALSE(site.record("s1").claim);
+  CHECK(calls == 2);
 }
 
 TEST_CASE("Stop, start again, and destroy") {

@@ -335,6 +335,22 @@ TEST_CASE("A database file that others could read is closed to them") {
   CHECK(mode_of(dir / "s.db") == 0600);
 }
 
+TEST_CASE("A folder above the database may be a link, the database itself may not") {
+  TempDir dir;
+  REQUIRE(::mkdir((dir / "real").c_str(), 0700) == 0);
+  REQUIRE(::symlink((dir / "real").c_str(), (dir / "link").c_str()) == 0);
+  const std::string path = dir / "link/state/s.db";
+  REQUIRE(open(path)->insert(sample("s1")).ok());
+  CHECK(open(dir / "real/state/s.db")->find(SessionId("s1")).value());
+
+  REQUIRE(::symlink("s.db", (dir / "real/state/other.db").c_str()) == 0);
+  SqliteStoreOptions options;
+  options.path = dir / "link/state/other.db";
+  const auto refused = open_sqlite_session_store(options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().reason == "store.unsafe_permissions");
+}
+
 TEST_CASE("A locked database says so, and works when the lock is gone") {
   TempDir dir;
   const std::string path = dir / "s.db";

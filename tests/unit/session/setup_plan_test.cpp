@@ -132,6 +132,25 @@ TEST_CASE("Normalize drops blank commands and fills in directories") {
   CHECK(plan.workspace_commands == std::vector<std::string>{"true"});
 }
 
+TEST_CASE("A credential is the name of a place, and what is none is not repeated") {
+  SetupPlan plan;
+  plan.repositories = {repository("https://h/a/x")};
+  for (const std::string good : {"", "${TOKEN}", "${_a1}", "file:/run/token", "file:token"}) {
+    plan.repositories[0].credential = good;
+    CHECK(normalize(plan).ok());
+  }
+  for (const std::string bad :
+       {"s3cr3t", "$s3cr3t", "${s3cr3t", "${}", "${1s3cr3t}", "${A}s3cr3t", "s3cr3t${A}",
+        "${A}${B}", "${A-s3cr3t}", "$${s3cr3t}", "file:", "$file:s3cr3t", " "}) {
+    INFO(bad);
+    plan.repositories[0].credential = bad;
+    const auto checked = normalize(plan);
+    REQUIRE_FALSE(checked.ok());
+    CHECK(checked.error().reason == "setup.bad_credential");
+    CHECK(json::write(to_json(checked.error())).find("s3cr3t") == std::string::npos);
+  }
+}
+
 TEST_CASE("Normalize refuses what cannot be set up") {
   const auto reason = [](SetupPlan plan) { return normalize(plan).error().reason; };
   SetupPlan plan;

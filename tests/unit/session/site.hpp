@@ -14,8 +14,10 @@
 
 namespace sandforge::test {
 
-inline std::shared_ptr<SessionStore> open_store(const TempDir& dir) {
+inline std::shared_ptr<SessionStore> open_store(const TempDir& dir,
+                                                std::function<std::int64_t()> now_ms = nullptr) {
   SqliteStoreOptions options;
+  options.now_ms = std::move(now_ms);
   options.path = dir / "sessions.db";
   options.busy_timeout = std::chrono::milliseconds(60'000);
   return open_sqlite_session_store(options).value();
@@ -28,9 +30,9 @@ struct Site {
     std::shared_ptr<SessionManager> manager;
   };
 
-  Host host(SessionManager::Options options = {}) {
+  Host host(SessionManager::Options options = {}, std::function<std::int64_t()> now_ms = nullptr) {
     Host out;
-    out.store = open_store(dir);
+    out.store = open_store(dir, std::move(now_ms));
     if (!options.resolve)
       options.resolve = [](const std::string& reference) -> std::optional<std::string> {
         if (reference == "${KNOWN}") return "from-host";
