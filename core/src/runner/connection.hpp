@@ -14,6 +14,10 @@
 
 namespace sandforge::runner {
 
+// Exit codes of a runner that has no other way to say why it ends.
+inline constexpr int kExitStuck = 120;     // a call of the plugin does not return
+inline constexpr int kExitNoSocket = 121;  // the plugin has closed our socket
+
 namespace wire = wire::runner;
 
 class Connection {
@@ -29,6 +33,8 @@ class Connection {
 
   // False when the connection is over. [any]
   bool send(const wire::Header& header, std::string_view payload) noexcept;
+  // A runner waits for its host to read. [any]
+  bool sending() const noexcept { return sending_.load(); }
   // Ends it from this side; run() returns the reason. [any]
   void close(const char* why = "") noexcept;
 
@@ -43,6 +49,7 @@ class Connection {
  private:
   bool flush_queue() noexcept;  // with the lock; false: over
   bool read_some(std::string& why);
+  void check_socket() const noexcept;
   bool wait(int& beside, const std::function<bool()>& ready);
 
   const posix::Fd socket_;
@@ -53,6 +60,7 @@ class Connection {
   std::string queue_;
   std::string scratch_;
   bool over_ = false;
+  std::atomic<bool> sending_{false};
   const char* why_ = "";  // it was closed
 };
 

@@ -71,6 +71,7 @@ Hello hello_of(const RemotePlugin::Setup& setup) {
   out.has_secrets = services.secrets != nullptr;
   out.memory_mb = setup.policy.memory_mb;
   out.open_files = setup.policy.open_files;
+  out.call_limit_ms = static_cast<std::uint64_t>(setup.call_limit.count());
   return out;
 }
 
@@ -113,8 +114,10 @@ std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt) {
     attempt.message = "the host has ended";
     return nullptr;
   }
-  return HostPeer::start(plugin_, runtime, {setup_.program, hello_of(setup_), setup_.policy},
-                         attempt);
+  return HostPeer::start(
+      plugin_, runtime,
+      {setup_.program, hello_of(setup_), setup_.policy, setup_.ready_limit, setup_.call_limit},
+      attempt);
 }
 
 void RemotePlugin::start(LoadAttempt& attempt) {
