@@ -1,5 +1,6 @@
 #include "runner/host_peer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -331,10 +332,10 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
 
 // Whatever it asks for runs on our lane, so that this thread runs nobody's code.
 bool HostPeer::on_call(const wire::FrameView& frame) {
-  return post(frame.payload.size(),
-              [this, header = frame.header, payload = std::string(frame.payload)] {
-                if (!serve(header, payload)) connection().close(kBroken);
-              });
+  post(frame.payload.size(), [this, header = frame.header, payload = std::string(frame.payload)] {
+    if (!serve(header, payload)) connection().close(kBroken);
+  });
+  return true;
 }
 
 bool HostPeer::on_fault(const wire::FrameView& frame) {
@@ -343,23 +344,26 @@ bool HostPeer::on_fault(const wire::FrameView& frame) {
   const auto kind = in.read<std::uint8_t>();
   const auto count = in.read<std::uint64_t>();
   const auto what = in.read<sf_str>();
-  if (!in.whole() || kind >= faults_.size() || count <= faults_[kind]) return false;
-  const std::uint64_t times = count - std::exchange(faults_[kind], count);
-  return post(frame.payload.size(), [this, kind, times, what = plugin::copy_text(what, 1024)] {
+  if (!in.whole() || kind >= faults_.size()) return false;
+  // Those of two threads may come in the other order: the later number counts for both.
+  const std::uint64_t known = std::exchange(faults_[kind], std::max(count, faults_[kind]));
+  const std::uint64_t times = faults_[kind] - known;
+  post(frame.payload.size(), [this, kind, times, what = plugin::copy_text(what, 1024)] {
     plugin().faults.report(static_cast<plugin::Fault>(kind), what, times);
   });
+  return true;
 }
 
-// On our lane; false: too much waits for it.
-bool HostPeer::post(std::size_t bytes, std::function<void()> work) {
+// On our lane, as long as not too much waits for it.
+void HostPeer::post(std::size_t bytes, std::function<void()> work) {
   const std::size_t cost = bytes + kQueuedCall;
-  if (queued_.fetch_add(cost) + cost > kMaxQueued) return false;
+  if (queued_.fetch_add(cost) + cost > kMaxQueued)
+    return connection().close("it makes calls faster than they can be answered");
   lane_.post([self = std::static_pointer_cast<HostPeer>(shared_from_this()), work = std::move(work),
               cost] {
     self->queued_.fetch_sub(cost);
     work();
   });
-  return true;
 }
 
 // ---- Calls of the plugin

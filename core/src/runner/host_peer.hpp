@@ -68,7 +68,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   bool on_frame(const wire::FrameView& frame);
   bool on_call(const wire::FrameView& frame);
   bool on_fault(const wire::FrameView& frame);
-  bool post(std::size_t bytes, std::function<void()> work);
+  void post(std::size_t bytes, std::function<void()> work);
   Error end_process(const std::string& why);
   std::string ending(int status, const std::string& why) const;
   void settle(Ready ready);
