@@ -59,6 +59,9 @@ struct HostServices {
   // A table of sandforge/ext/host_*.h to offer in place of ours, by the service's id; null for
   // those that stay. Only of services that the manifest names. Absent: all stay.
   std::function<const void*(std::string_view id)> instead;
+  // Told of the rules that plugins break, in place of the log: the kind, and how many of it there
+  // were. Not of each one of many. Absent: the log is told.
+  std::function<void(std::uint8_t kind, std::string_view what, std::uint64_t count)> on_fault;
 
   static std::optional<std::string> environment_variable(const std::string& name);
 };

@@ -4,6 +4,7 @@
 // is named. Source: sandforge/abi.h, which both sides of it speak.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -40,6 +41,10 @@ struct RunnerOptions {
   std::filesystem::path shipped;
   // Where quarantine is kept from one call of a program to the next. Empty: it ends with the host.
   std::filesystem::path quarantine;
+  // How long the process of a plugin may take to be ready, and a call on a lane to return: then it
+  // is ended.
+  std::chrono::milliseconds ready_limit{10'000};
+  std::chrono::milliseconds call_limit{10'000};
 };
 
 // The whole life of a sandforge-runner: descriptor 0 is the host. Gives the exit code.

@@ -12,13 +12,16 @@ std::string describe_exception() {
   }
 }
 
+bool is_usable(Plugin& plugin, const sf_op* op, const char* what) {
+  if (op != nullptr && op->vtbl != nullptr && SF_HAS_FN(op->vtbl, cancel) &&
+      SF_HAS_FN(op->vtbl, release))
+    return true;
+  plugin.faults.report(Fault::missing_value, std::string(what) + " gave no usable sf_op");
+  return false;
+}
+
 std::shared_ptr<OpHandle> OpHandle::adopt(Plugin& plugin, sf_op* op, const char* what) {
-  if (op == nullptr || op->vtbl == nullptr || !SF_HAS_FN(op->vtbl, cancel) ||
-      !SF_HAS_FN(op->vtbl, release)) {
-    plugin.faults.report(Fault::missing_value, std::string(what) + " gave no usable sf_op");
-    return nullptr;
-  }
-  return std::make_shared<OpHandle>(plugin, op);
+  return is_usable(plugin, op, what) ? std::make_shared<OpHandle>(plugin, op) : nullptr;
 }
 
 void CallBase::started(sf_op* op) {

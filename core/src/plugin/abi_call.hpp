@@ -48,6 +48,9 @@ R call_value(Plugin& plugin, const char* what, R (*fn)(P...), A... args) noexcep
   }
 }
 
+// Whether that is a handle of an operation; none, or one without its functions, is a fault.
+bool is_usable(Plugin& plugin, const sf_op* op, const char* what);
+
 // The plugin's handle of a running operation.
 class OpHandle {
  public:

@@ -85,7 +85,9 @@ Error copy_error(Plugin& plugin, const sf_error* error, std::string_view what) {
   Error out(to_status(error->code), copy_text(error->message, kMaxMessage));
   if (out.message.empty()) out.message = fmt::format("{} failed: {}", what, to_string(out.code));
   out.may_have_started = (error->flags & SF_ERROR_MAY_HAVE_STARTED) != 0;
-  if (SF_HAS(error, details) && !view(error->details).empty()) {
+  if (SF_HAS(error, details) && view(error->details).size() > kMaxText) {
+    plugin.faults.report(Fault::bad_value, "the details of an error are larger than 1 MiB");
+  } else if (SF_HAS(error, details) && !view(error->details).empty()) {
     auto parsed = json::parse(view(error->details));
     if (parsed && parsed.value.is_object()) {
       out.details = std::move(parsed.value.as_object());

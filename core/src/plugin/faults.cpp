@@ -1,5 +1,6 @@
 #include "plugin/faults.hpp"
 
+#include <bit>
 #include <string>
 
 namespace sandforge::plugin {
@@ -12,15 +13,18 @@ std::string_view to_string(Fault fault) noexcept {
   return names[static_cast<std::size_t>(fault)];
 }
 
-void Faults::report(Fault fault, std::string_view what) noexcept {
-  const std::uint64_t n = counts_[static_cast<std::size_t>(fault)].fetch_add(1) + 1;
-  const bool power_of_two = (n & (n - 1)) == 0;
-  if (n > 10 && !power_of_two) return;
+void Faults::report(Fault fault, std::string_view what, std::uint64_t times) noexcept {
+  const std::uint64_t before = counts_[static_cast<std::size_t>(fault)].fetch_add(times);
+  const std::uint64_t n = before + times;
+  if (n > 10 && std::bit_width(n) == std::bit_width(before)) return;
   std::shared_ptr<Logger> logger;
+  Relay relay;
   {
     const std::lock_guard lock(mutex_);
     logger = logger_;
+    relay = relay_;
   }
+  if (relay) return relay(static_cast<std::uint8_t>(fault), what, n);
   if (!logger) return;
   logger->write(LogLevel::warn, "a plugin broke a rule of the boundary",
                 {{"plugin", plugin_},
@@ -36,9 +40,10 @@ std::uint64_t Faults::total() const noexcept {
   return sum;
 }
 
-void Faults::set_logger(std::shared_ptr<Logger> logger) {
+void Faults::tell(std::shared_ptr<Logger> logger, Relay relay) {
   const std::lock_guard lock(mutex_);
   logger_ = std::move(logger);
+  relay_ = std::move(relay);
 }
 
 }  // namespace sandforge::plugin

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,19 +37,24 @@ class Faults {
  public:
   explicit Faults(std::string plugin) : plugin_(std::move(plugin)) {}
 
-  // Logs the first ten of a kind, then each power of two, so that a plugin cannot flood the log.
-  void report(Fault fault, std::string_view what) noexcept;
+  using Relay = std::function<void(std::uint8_t kind, std::string_view what, std::uint64_t count)>;
+
+  // Tells of the first ten of a kind, then of each power of two, so that a plugin cannot flood the
+  // log. `times`: so many of the kind at once, as another process counted them.
+  void report(Fault fault, std::string_view what, std::uint64_t times = 1) noexcept;
   std::uint64_t count(Fault fault) const noexcept {
     return counts_[static_cast<std::size_t>(fault)].load();
   }
   std::uint64_t total() const noexcept;
-  void set_logger(std::shared_ptr<Logger> logger);
+  // Who is told: the relay where there is one, else the logger; either may be null.
+  void tell(std::shared_ptr<Logger> logger, Relay relay = {});
 
  private:
   const std::string plugin_;
   std::array<std::atomic<std::uint64_t>, kFaultKinds> counts_{};
   std::mutex mutex_;
   std::shared_ptr<Logger> logger_;
+  Relay relay_;
 };
 
 }  // namespace sandforge::plugin

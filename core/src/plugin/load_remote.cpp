@@ -97,6 +97,8 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   setup.file = {inspected.path, file.origin, inspected.sha256, inspected.manifest};
   setup.policy = policy_of(inspected.manifest.name);
   setup.program = options_.runner.program;
+  setup.ready_limit = options_.runner.ready_limit;
+  setup.call_limit = options_.runner.call_limit;
   setup.services = options_.services ? options_.services : std::make_shared<const HostServices>();
   setup.quarantine = quarantine_;
   setup.sha256 = std::move(sha256);

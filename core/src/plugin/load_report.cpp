@@ -42,6 +42,14 @@ std::string name_of(const LoadAttempt& attempt) {
                                 : fmt::format("{} {}", attempt.plugin, attempt.version);
 }
 
+// Further lines stand below the first.
+std::string indented(const std::string& name, const std::string& lines) {
+  std::string out = name;
+  for (const char c : lines)
+    out += c == '\n' ? "\n" + std::string(name.size(), ' ') : std::string(1, c);
+  return out + "\n";
+}
+
 std::string paragraph(const LoadAttempt& attempt) {
   std::string out = fmt::format("{}: {}\n", attempt.usable() ? to_string(attempt.stage) : "refused",
                                 attempt.path.string());
@@ -60,6 +68,9 @@ std::string paragraph(const LoadAttempt& attempt) {
                          mistake.find("message")->as_string());
   }
   if (!attempt.loader_text.empty()) out += fmt::format("  loader: {}\n", attempt.loader_text);
+  if (const json::Value* lines = attempt.details.find("stderr");
+      lines != nullptr && lines->is_string())
+    out += indented("  it wrote: ", lines->as_string());
   if (!attempt.hint.empty()) out += fmt::format("  hint: {}\n", attempt.hint);
   return out;
 }

@@ -2,13 +2,17 @@
 // callee is given others that send these frames.
 #pragma once
 
+#include <atomic>
+#include <bitset>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "plugin/abi_call.hpp"
+#include "plugin/abi_text.hpp"
 #include "runner/peer.hpp"
 
 namespace sandforge::runner {
@@ -35,6 +39,26 @@ struct IsLast<M> {
   static bool of(const std::tuple<P...>& args) noexcept {
     if constexpr (std::is_same_v<C, sf_file_list_completion>) return std::get<4>(args) == 0;
     return may_be;
+  }
+};
+
+// "sandbox.start", of the function of a struct.
+template <auto M>
+struct NameOf;
+template <class S, class F, F S::*M>
+struct NameOf<M> {
+  static const char* get() {
+    static const std::string name = [] {
+      std::string out(wire::Fields<S>::name);
+      out = out.substr(3, out.rfind('_') - 3);
+      wire::Fields<S>::visit([&](std::string_view member, auto pointer) {
+        if constexpr (std::is_same_v<decltype(pointer), F S::*>) {
+          if (pointer == M) out += "." + std::string(member);
+        }
+      });
+      return out;
+    }();
+    return name.c_str();
   }
 };
 
@@ -176,6 +200,9 @@ class Remote {
   const std::shared_ptr<Peer> peer;
   const Id lane;
   const Id call;
+  std::bitset<256> structs;  // of callbacks that belong to it, by number
+  // The thread that is inside the start, where that is the plugin's.
+  std::atomic<std::thread::id> starting{};
   std::function<void()> ended;     // after the last callback; may be empty
   std::function<void()> writable;  // instead of a frame: the input of a stream stays here
 };
@@ -187,9 +214,16 @@ struct SendEvent<M> {
   static void call(void* ctx, P... p) noexcept {
     const std::tuple<P...> args(p...);
     const bool last = IsLast<M>::of(args);
-    const auto object = plugin::object_of(ctx, &Remote::kKind, last, "a callback");
+    const char* const name = NameOf<M>::get();
+    auto object = plugin::object_of(ctx, &Remote::kKind, false, name);
     if (!object) return;
     auto& remote = *std::static_pointer_cast<Remote>(object);
+    auto& faults = remote.peer->plugin().faults;
+    if (!remote.structs.test(wire::struct_number<C>()))
+      return faults.report(plugin::Fault::wrong_ctx, name);
+    if (remote.starting.load() == std::this_thread::get_id())
+      faults.report(plugin::Fault::inside_start, name);
+    if (last && !plugin::object_of(ctx, &Remote::kKind, true, name)) return;
     try {
       send(remote, args);
     } catch (...) {
@@ -207,7 +241,27 @@ struct SendEvent<M> {
     }
     wire::Writer out(remote.peer->handles());
     wire::write_call(out, args);
+    if (out.out.size() > wire::kMaxPayload) {
+      remote.peer->plugin().faults.report(plugin::Fault::bad_value,
+                                          "more than 8 MiB in one callback");
+      // An event is lost; whoever waits for the end must not wait for ever.
+      if constexpr (!IsLast<M>::may_be) return;
+      if constexpr (IsLast<M>::may_be) {
+        out.out.clear();
+        std::apply([&](auto... a) { write_failure(out, remote.peer->plugin(), a...); }, args);
+      }
+    }
     remote.peer->send(wire::Kind::event, wire::method_of(M), remote.lane, remote.call, 0, out.out);
+  }
+  // The same end as an error that fits into a frame.
+  template <class... Q>
+  static void write_failure(wire::Writer& out, plugin::Plugin& plugin, const sf_error* error,
+                            Q...) {
+    Error failure = error != nullptr
+                        ? plugin::copy_error(plugin, error, "the call")
+                        : plugin::crashed(plugin, "its answer is larger than 8 MiB", "bad_value");
+    const plugin::ErrorView view(failure);
+    wire::write_call(out, std::tuple<const sf_error*, Q...>(view.get(), Q{}...));
   }
   // SF_DATA_END belongs to the last piece.
   static void send_data(Remote& remote, std::uint32_t channel, std::uint32_t flags, sf_bytes data) {

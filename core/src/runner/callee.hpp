@@ -40,8 +40,8 @@ class Callee {
   // Whether one more call may begin.
   virtual Result<void> admit() { return {}; }
   // What a call made, by the call's number, until its end or its release.
-  virtual void keep(Id call, sf_op* op) = 0;
-  virtual void keep(Id call, sf_process* process) = 0;
+  virtual void keep(Id call, sf_op* op, const char* what) = 0;
+  virtual void keep(Id call, sf_process* process, sf_stream* stream) = 0;
   virtual void keep(Id call, sf_stream* stream) = 0;
   // Prepares the callbacks of a call.
   virtual void prepare(Remote& remote) = 0;
@@ -76,16 +76,32 @@ requires wire::is_handle<T*>
 struct Slot<T**> {
   Slot(T**, void*) {}
   T** get() noexcept { return &value; }
-  const char* missing() const noexcept {
-    if constexpr (std::is_same_v<T, sf_op>)
-      return nullptr;
-    else
-      return plugin::missing_member(value);
+  // What it lacks, in words, and is then let go of; null: nothing.
+  const char* missing([[maybe_unused]] plugin::Plugin& plugin) {
+    const char* lacks = nullptr;
+    if constexpr (std::is_same_v<T, sf_process>) {
+      lacks = plugin::missing_member(value);
+      if (lacks != nullptr) return lacks;
+      stream = plugin::call_value(plugin, "process.stream", value->vtbl->stream, value);
+      lacks = plugin::missing_member(stream);
+      if (lacks != nullptr)
+        plugin::call_value(plugin, "process.release", value->vtbl->release, value);
+    } else if constexpr (!std::is_same_v<T, sf_op>) {
+      lacks = plugin::missing_member(value);
+    }
+    return lacks;
   }
-  void keep(Callee& callee, Id call) {
-    if (value != nullptr) callee.keep(call, value);
+  void keep(Callee& callee, Id call, const char* what) {
+    if constexpr (std::is_same_v<T, sf_process>) {
+      callee.keep(call, value, stream);
+    } else if constexpr (std::is_same_v<T, sf_op>) {
+      callee.keep(call, value, what);
+    } else {
+      callee.keep(call, value);
+    }
   }
   T* value = nullptr;
+  sf_stream* stream = nullptr;  // of a process
 };
 
 using ServeFn = bool (*)(Callee&, const wire::Header&, wire::Reader&);
@@ -102,6 +118,7 @@ struct Serve<M> {
     if (!in.whole()) return false;
     plugin::Plugin& plugin = callee.peer()->plugin();
     auto remote = std::make_shared<Remote>(callee.peer(), header.lane, header.id);
+    (add_struct<P>(*remote), ...);
     callee.prepare(*remote);
     void* token = plugin.tokens.add(remote, &Remote::kKind);
     if (token == nullptr) return false;
@@ -109,6 +126,7 @@ struct Serve<M> {
         [&](const auto&... each) { return std::tuple<Slot<P>...>(Slot<P>(each, token)...); }, args);
     lanes(callee, slots);
     auto outcome = call(callee, header.target, slots, std::make_index_sequence<sizeof...(P) - 1>());
+    remote->starting.store({});
     if (!outcome) {
       const plugin::ErrorView error(outcome.error());
       std::apply([&](auto&... each) { (fail(each, *error.get()), ...); }, slots);
@@ -120,6 +138,13 @@ struct Serve<M> {
 
  private:
   using Slots = std::tuple<Slot<P>...>;
+
+  template <class T>
+  static void add_struct(Remote& remote) {
+    using C = std::remove_const_t<std::remove_pointer_t<T>>;
+    if constexpr (wire::is_callbacks<T> || wire::is_callbacks_pointer<T>)
+      remote.structs.set(wire::struct_number<C>());
+  }
 
   template <std::size_t... I>
   static Result<void> call(Callee& callee, Id target, Slots& slots, std::index_sequence<I...>) {
@@ -137,14 +162,16 @@ struct Serve<M> {
     plugin::Plugin& plugin = callee.peer()->plugin();
     sf_status (*const fn)(Self*, P...) = table->*M;
     auto outcome =
-        plugin::call_status(plugin, wire::Fields<S>::name, fn, self, std::get<I>(slots).get()...);
+        plugin::call_status(plugin, NameOf<M>::get(), fn, self, std::get<I>(slots).get()...);
     if (!outcome) return outcome;
     const char* lacks = nullptr;
-    ((lacks = lacks != nullptr ? lacks : missing(std::get<I>(slots))), ...);
+    ((lacks = lacks != nullptr ? lacks : missing(plugin, std::get<I>(slots))), ...);
     if (lacks == nullptr) return {};
-    plugin.faults.report(plugin::Fault::missing_value, lacks);
-    Error error =
-        plugin::crashed(plugin, std::string("what it made lacks ") + lacks, "missing_member");
+    constexpr bool process = (std::is_same_v<P, sf_process**> || ...);
+    const std::string kind = process ? "process" : "stream";
+    plugin.faults.report(plugin::Fault::missing_value,
+                         std::string(NameOf<M>::get()) + ": " + kind + ": " + lacks);
+    Error error = plugin::crashed(plugin, "the " + kind + " lacks " + lacks, "missing_member");
     error.may_have_started = true;
     return error;
   }
@@ -164,8 +191,8 @@ struct Serve<M> {
   static void lane(Callee&, Slot<T>&) {}
 
   template <class T>
-  static const char* missing(const Slot<T>& slot) {
-    if constexpr (requires { slot.missing(); }) return slot.missing();
+  static const char* missing(plugin::Plugin& plugin, Slot<T>& slot) {
+    if constexpr (requires { slot.missing(plugin); }) return slot.missing(plugin);
     return nullptr;
   }
   template <class T>
@@ -174,7 +201,7 @@ struct Serve<M> {
   }
   template <class T>
   static void keep(Slot<T>& slot, Callee& callee, Id id) {
-    if constexpr (requires { slot.keep(callee, id); }) slot.keep(callee, id);
+    if constexpr (requires { slot.keep(callee, id, ""); }) slot.keep(callee, id, NameOf<M>::get());
   }
 };
 

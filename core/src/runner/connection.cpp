@@ -41,14 +41,17 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
       wire::append_frame(scratch_, header, payload);
       std::string_view rest = scratch_;
       while (!rest.empty()) {
+        sending_.store(true, std::memory_order_relaxed);
         const auto sent = ::send(socket_.get(), rest.data(), rest.size(),
                                  MSG_NOSIGNAL | (full_ == Full::queue ? MSG_DONTWAIT : 0));
+        sending_.store(false, std::memory_order_relaxed);
         if (sent > 0) {
           rest.remove_prefix(static_cast<std::size_t>(sent));
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
           queue_.assign(rest);
           break;
         } else if (errno != EINTR) {
+          check_socket();
           failed_ = errno;
           over_ = true;
           break;
@@ -64,6 +67,11 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
   // Its counter cannot be full, and the reader looks at everything anyway once it is woken.
   [[maybe_unused]] const auto woken = ::write(wake_.get(), &one, sizeof one);
   return !over_;
+}
+
+// After an error: nobody would ever hear of a runner without its socket, nor it of the host's end.
+void Connection::check_socket() const noexcept {
+  if (full_ == Full::wait && (errno == EBADF || errno == ENOTSOCK)) ::_exit(kExitNoSocket);
 }
 
 void Connection::close(const char* why) noexcept {
@@ -133,6 +141,7 @@ bool Connection::read_some(std::string& why) {
     }
     if (got == 0) return false;
     if (errno == EINTR) continue;
+    check_socket();
     why = why_failed(errno);
     return false;
   }

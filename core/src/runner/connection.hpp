@@ -15,6 +15,10 @@
 
 namespace sandforge::runner {
 
+// Exit codes of a runner that has no other way to say why it ends.
+inline constexpr int kExitStuck = 120;     // a call of the plugin does not return
+inline constexpr int kExitNoSocket = 121;  // the plugin has closed our socket
+
 namespace wire = wire::runner;
 
 class Connection {
@@ -30,6 +34,8 @@ class Connection {
 
   // False when the connection is over. [any]
   bool send(const wire::Header& header, std::string_view payload) noexcept;
+  // A runner waits for its host to read. [any]
+  bool sending() const noexcept { return sending_.load(); }
   // Ends it from this side; run() returns the reason. [any]
   void close(const char* why = "") noexcept;
 
@@ -52,6 +58,7 @@ class Connection {
   // False: over, and why.
   bool flush_queue(std::string& why);  // with the lock
   bool read_some(std::string& why);
+  void check_socket() const noexcept;
   bool wait(std::vector<Beside>& beside, std::string& why);
 
   static constexpr int kLastReads = 64;  // far more than a socket holds
@@ -66,6 +73,7 @@ class Connection {
   int failed_ = 0;       // errno of a send that failed
   int reads_left_ = -1;  // -1: no end in sight
   bool over_ = false;
+  std::atomic<bool> sending_{false};
   const char* why_ = "";  // it was closed
 };
 

@@ -94,6 +94,7 @@ std::string encode(const Hello& hello) {
   out.set("secrets", hello.has_secrets ? 1 : 0);
   out.set("memoryMb", static_cast<std::int64_t>(hello.memory_mb));
   out.set("openFiles", static_cast<std::int64_t>(hello.open_files));
+  out.set("callLimitMs", static_cast<std::int64_t>(hello.call_limit_ms));
   return encode(out);
 }
 
@@ -118,6 +119,7 @@ Result<Hello> decode_hello(std::string_view payload) {
   out.has_secrets = is_set(from, "secrets");
   out.memory_mb = number_of(from, "memoryMb");
   out.open_files = number_of(from, "openFiles");
+  out.call_limit_ms = number_of(from, "callLimitMs");
   return out;
 }
 

@@ -25,6 +25,7 @@ struct Hello {
   bool has_secrets = false;
   std::uint64_t memory_mb = 0;
   std::uint64_t open_files = 0;
+  std::uint64_t call_limit_ms = 0;  // 0: none
 };
 
 struct Ready {

@@ -1,5 +1,6 @@
 #include "runner/host_peer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -23,7 +24,6 @@
 namespace sandforge::runner {
 namespace {
 
-constexpr std::chrono::seconds kReadyLimit{10};
 constexpr int kEndLimitMs = 2000;  // for a runner that was asked to end
 // Calls of a plugin that have not had their turn: each costs its payload and a little more.
 constexpr std::size_t kMaxQueued = 64U << 20;
@@ -61,6 +61,12 @@ std::vector<std::string> environment() {
     if (const auto value = HostServices::environment_variable(name))
       out.push_back(fmt::format("{}={}", name, *value));
   return out;
+}
+
+std::string in_words(std::chrono::milliseconds limit) {
+  if (limit == std::chrono::seconds(1)) return "1 second";
+  return limit.count() % 1000 == 0 ? fmt::format("{} seconds", limit.count() / 1000)
+                                   : fmt::format("{} ms", limit.count());
 }
 
 std::string words_of(int status) {
@@ -103,8 +109,9 @@ std::string LastLines::text() const {
 
 // ---- Start
 
-HostPeer::HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection)
-    : Peer(plugin, std::move(connection), 2),
+HostPeer::HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection,
+                   std::chrono::milliseconds call_limit)
+    : Peer(plugin, std::move(connection), 2, call_limit),
       lane_(runtime.make_lane()),
       lane_ref_(plugin, lane_) {}
 
@@ -119,8 +126,10 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     return nullptr;
   }
   auto connection = std::make_shared<Connection>(posix::Fd(pair[0]), Connection::Full::queue);
-  const std::shared_ptr<HostPeer> peer(new HostPeer(plugin, *runtime, std::move(connection)));
+  const std::shared_ptr<HostPeer> peer(
+      new HostPeer(plugin, *runtime, std::move(connection), launch.call_limit));
   auto future = peer->ready_.get_future();
+  const auto limit = launch.ready_limit;
   {
     const BlockSignals blocked;
     peer->reader_ =
@@ -128,9 +137,10 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
           peer->run(std::move(theirs), std::move(launch));
         });
   }
-  if (future.wait_for(kReadyLimit) != std::future_status::ready) {
+  if (future.wait_for(limit) != std::future_status::ready) {
     attempt.stage = LoadStage::init_failed;
-    attempt.message = "could not be initialised: it took longer than 10 seconds in its process";
+    attempt.message = fmt::format("could not be initialised: it took longer than {} in its process",
+                                  in_words(limit));
     peer->stop();
     host_failed = peer->host_failed_;
     return nullptr;
@@ -283,15 +293,23 @@ Error HostPeer::end_process(const std::string& why) {
     pid_.store(-1);
   }
   if (asked) return Error(Status::unavailable, "the host has closed this plugin", "plugin.closed");
-  std::string& what = ending_;
-  what = "its process " + words_of(status);
-  if (hung_.load()) what = "its process did not answer within 10 seconds and was ended";
-  if (!why.empty() && !hung_.load()) what = "its process was ended: " + why;
-  Error error = plugin::crashed(plugin(), what, "process_lost");
+  ending_ = ending(status, why);
+  Error error = plugin::crashed(plugin(), ending_, "process_lost");
   error.may_have_started = true;
   if (WIFSIGNALED(status)) error.details.set("signal", WTERMSIG(status));
   if (WIFEXITED(status)) error.details.set("exitCode", WEXITSTATUS(status));
   return error;
+}
+
+std::string HostPeer::ending(int status, const std::string& why) const {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  if (hung_.load() || code == kExitStuck)
+    return fmt::format("a call of it did not return within {}, and its process was ended",
+                       in_words(call_limit()));
+  if (code == kExitNoSocket)
+    return "it closed descriptors that are not its own, and its process was ended";
+  if (!why.empty()) return "its process was ended: " + why;
+  return "its process " + words_of(status);
 }
 
 // With its children: it leads a session of its own. Those that left it are not reached.
@@ -313,6 +331,8 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
       return on_reply(frame);
     case wire::Kind::call:
       return on_call(frame);
+    case wire::Kind::fault:
+      return on_fault(frame);
     case wire::Kind::ready: {
       if (settled_) return false;
       auto ready = decode_ready(frame.payload);
@@ -339,17 +359,38 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
 
 // Whatever it asks for runs on our lane, so that this thread runs nobody's code.
 bool HostPeer::on_call(const wire::FrameView& frame) {
-  const std::size_t cost = frame.payload.size() + kQueuedCall;
-  if (queued_.fetch_add(cost) + cost > kMaxQueued) {
-    connection().close("it makes calls faster than they can be answered");
-    return true;
-  }
-  lane_.post([self = std::static_pointer_cast<HostPeer>(shared_from_this()), header = frame.header,
-              payload = std::string(frame.payload), cost] {
-    self->queued_.fetch_sub(cost);
-    if (!self->serve(header, payload)) self->connection().close(kBroken);
+  post(frame.payload.size(), [this, header = frame.header, payload = std::string(frame.payload)] {
+    if (!serve(header, payload)) connection().close(kBroken);
   });
   return true;
+}
+
+bool HostPeer::on_fault(const wire::FrameView& frame) {
+  wire::Arena arena;
+  wire::Reader in(frame.payload, arena);
+  const auto kind = in.read<std::uint8_t>();
+  const auto count = in.read<std::uint64_t>();
+  const auto what = in.read<sf_str>();
+  if (!in.whole() || kind >= faults_.size()) return false;
+  // Those of two threads may come in the other order: the later number counts for both.
+  const std::uint64_t known = std::exchange(faults_[kind], std::max(count, faults_[kind]));
+  const std::uint64_t times = faults_[kind] - known;
+  post(frame.payload.size(), [this, kind, times, what = plugin::copy_text(what, 1024)] {
+    plugin().faults.report(static_cast<plugin::Fault>(kind), what, times);
+  });
+  return true;
+}
+
+// On our lane, as long as not too much waits for it.
+void HostPeer::post(std::size_t bytes, std::function<void()> work) {
+  const std::size_t cost = bytes + kQueuedCall;
+  if (queued_.fetch_add(cost) + cost > kMaxQueued)
+    return connection().close("it makes calls faster than they can be answered");
+  lane_.post([self = std::static_pointer_cast<HostPeer>(shared_from_this()), work = std::move(work),
+              cost] {
+    self->queued_.fetch_sub(cost);
+    work();
+  });
 }
 
 // ---- Calls of the plugin

@@ -1,8 +1,10 @@
 // The host's end of a connection: one process of a plugin, from its start to its end.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -38,6 +40,8 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
     std::filesystem::path program;
     Hello hello;
     PluginPolicy policy;
+    std::chrono::milliseconds ready_limit;
+    std::chrono::milliseconds call_limit;
   };
 
   // Starts the process and waits until it is ready. An attempt that is not usable says why not;
@@ -54,7 +58,8 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   wire::Handles* handles() noexcept override { return this; }
 
  private:
-  HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection);
+  HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection,
+           std::chrono::milliseconds call_limit);
 
   // The reader's thread.
   void run(posix::Fd theirs, Launch launch);
@@ -62,7 +67,10 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   bool read_output(int output);
   bool on_frame(const wire::FrameView& frame);
   bool on_call(const wire::FrameView& frame);
+  bool on_fault(const wire::FrameView& frame);
+  void post(std::size_t bytes, std::function<void()> work);
   Error end_process(const std::string& why);
+  std::string ending(int status, const std::string& why) const;
   void settle(Ready ready);
   void hung() noexcept override;
   void kill_now() noexcept;
@@ -83,8 +91,10 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   void* object(const sf_host*, Id) override { return static_cast<sf_host*>(&plugin().host); }
   const void* table(std::uint8_t struct_number) override;
   Result<void> admit() override;
-  void keep(Id call, sf_op* op) override { operations_.emplace(call, op); }
-  void keep(Id, sf_process*) override {}
+  void keep(Id call, sf_op* op, const char*) override {
+    if (op != nullptr) operations_.emplace(call, op);
+  }
+  void keep(Id, sf_process*, sf_stream*) override {}
   void keep(Id, sf_stream*) override {}
   void prepare(Remote& remote) override;
 
@@ -104,6 +114,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   std::atomic<bool> hung_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> queued_{0};
+  std::array<std::uint64_t, plugin::kFaultKinds> faults_{};  // by kind, of this process
 
   std::mutex contexts_mutex_;
   std::unordered_map<Id, sf_context*> contexts_;  // held for the plugin

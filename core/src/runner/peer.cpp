@@ -8,8 +8,7 @@
 namespace sandforge::runner {
 namespace {
 
-// Calls that are waited for do no I/O on the other side.
-constexpr std::chrono::seconds kAnswerLimit{10};
+constexpr std::chrono::seconds kEndLimit{10};  // of a side that was ended
 
 }  // namespace
 
@@ -78,12 +77,16 @@ Result<std::string> Peer::ask(Method method, Id lane, Id target, Id id, std::str
   }
   send(wire::Kind::call, method, lane, target, id, payload);
   std::unique_lock lock(mutex_);
-  wait.changed.wait_for(lock, kAnswerLimit, [&] { return wait.result.has_value(); });
+  const auto answered = [&] { return wait.result.has_value(); };
+  if (!wait.changed.wait_for(lock, call_limit_, answered)) {
+    lock.unlock();
+    hung();
+    lock.lock();
+    wait.changed.wait_for(lock, kEndLimit, answered);  // the end of the other side is the answer
+  }
   waits_.erase(id);
   if (wait.result) return std::move(*wait.result);
-  lock.unlock();
-  hung();
-  return plugin::crashed(plugin_, "it did not answer within 10 seconds", "hung");
+  return plugin::crashed(plugin_, "it did not answer", "hung");
 }
 
 std::shared_ptr<Callbacks> Peer::find(Id call) const {

@@ -58,8 +58,13 @@ class Callbacks {
 
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
-  Peer(plugin::Plugin& plugin, std::shared_ptr<Connection> connection, Id first_id)
-      : plugin_(plugin), connection_(std::move(connection)), next_(first_id) {}
+  // call_limit: see ask.
+  Peer(plugin::Plugin& plugin, std::shared_ptr<Connection> connection, Id first_id,
+       std::chrono::milliseconds call_limit)
+      : plugin_(plugin),
+        connection_(std::move(connection)),
+        call_limit_(call_limit),
+        next_(first_id) {}
   virtual ~Peer() = default;
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -77,7 +82,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   // False: the other side is lost, and the callbacks will not be called.
   bool expect(Id call, std::shared_ptr<Callbacks> callbacks);
-  // Calls, and waits for the reply's payload. An error of the other side is the result.
+  // Calls, and waits for the reply's payload. An error of the other side is the result. One that
+  // does not answer within the limit is ended.
   Result<std::string> ask(Method method, Id lane, Id target, Id id, std::string_view payload);
 
   // By the reader. False: the frame breaks the protocol.
@@ -90,6 +96,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   virtual wire::Handles* handles() noexcept = 0;
 
  protected:
+  std::chrono::milliseconds call_limit() const noexcept { return call_limit_; }
   // A call did not come back within reason: the other side is ended.
   virtual void hung() noexcept { connection_->close(); }
 
@@ -105,6 +112,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   plugin::Plugin& plugin_;
   const std::shared_ptr<Connection> connection_;
+  const std::chrono::milliseconds call_limit_;
   std::atomic<Id> next_;
   std::atomic<bool> lost_flag_{false};
   mutable std::mutex mutex_;

@@ -96,6 +96,7 @@ Hello hello_of(const RemotePlugin::Setup& setup) {
   out.has_secrets = services.secrets != nullptr;
   out.memory_mb = setup.policy.memory_mb;
   out.open_files = setup.policy.open_files;
+  out.call_limit_ms = static_cast<std::uint64_t>(setup.call_limit.count());
   return out;
 }
 
@@ -139,8 +140,10 @@ std::shared_ptr<HostPeer> RemotePlugin::launch(LoadAttempt& attempt, bool& host_
     attempt.message = "the host has ended";
     return nullptr;
   }
-  return HostPeer::start(plugin_, runtime, {setup_.program, hello_of(setup_), setup_.policy},
-                         attempt, host_failed);
+  return HostPeer::start(
+      plugin_, runtime,
+      {setup_.program, hello_of(setup_), setup_.policy, setup_.ready_limit, setup_.call_limit},
+      attempt, host_failed);
 }
 
 void RemotePlugin::waiting(const std::function<void()>& work) const {

@@ -2,6 +2,7 @@
 // process that lives now. A lost one is replaced at the next call, within a budget.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -28,6 +29,8 @@ class RemotePlugin {
     PluginFile file;
     PluginPolicy policy;
     std::filesystem::path program;
+    std::chrono::milliseconds ready_limit{};
+    std::chrono::milliseconds call_limit{};
     std::shared_ptr<const HostServices> services;
     std::shared_ptr<Quarantine> quarantine;
     std::string sha256;  // of the file: what is quarantined

@@ -95,9 +95,10 @@ bool Room::open(const wire::Header& header, std::string_view payload) {
   auto opened = plugin::call_status(plugin_, "plugin.open", plugin_.api->open, pointer, &made);
   if (opened) {
     if (const char* missing = plugin::missing_member(made)) {
-      plugin_.faults.report(plugin::Fault::missing_value, missing);
-      opened =
-          plugin::crashed(plugin_, std::string("its provider lacks ") + missing, "missing_member");
+      plugin_.faults.report(plugin::Fault::missing_value, std::string("provider: ") + missing);
+      opened = plugin::crashed(
+          plugin_, "provider " + std::string(plugin::view(request.provider)) + " lacks " + missing,
+          "missing_member");
     }
   }
   if (!opened) {
@@ -129,7 +130,7 @@ bool Room::create(const wire::Header& header, std::string_view payload) {
                                      pointer, &made);
   if (created) {
     if (const char* missing = plugin::missing_member(made)) {
-      plugin_.faults.report(plugin::Fault::missing_value, missing);
+      plugin_.faults.report(plugin::Fault::missing_value, std::string("sandbox: ") + missing);
       created =
           plugin::crashed(plugin_, std::string("the sandbox lacks ") + missing, "missing_member");
     }
@@ -209,18 +210,14 @@ const void* Room::table(std::uint8_t number) {
   return found;
 }
 
-void Room::keep(Id call, sf_op* op) {
-  if (op->vtbl == nullptr || !SF_HAS_FN(op->vtbl, cancel) || !SF_HAS_FN(op->vtbl, release)) {
-    plugin_.faults.report(plugin::Fault::missing_value, "no usable sf_op");
-    return;
-  }
-  made_[call].op = op;
+void Room::keep(Id call, sf_op* op, const char* what) {
+  if (plugin::is_usable(plugin_, op, what)) made_[call].op = op;
 }
 
-void Room::keep(Id call, sf_process* process) {
+void Room::keep(Id call, sf_process* process, sf_stream* stream) {
   Made& made = made_[call];
   made.process = process;
-  made.stream = plugin::call_value(plugin_, "process.stream", process->vtbl->stream, process);
+  made.stream = stream;
 }
 
 void Room::keep(Id call, sf_stream* stream) {
@@ -228,6 +225,7 @@ void Room::keep(Id call, sf_stream* stream) {
 }
 
 void Room::prepare(Remote& remote) {
+  remote.starting.store(std::this_thread::get_id());
   const auto later = [weak = weak_from_this(), lane = lane_, call = remote.call](auto work) {
     return [weak, lane, call, work] {
       lane.post([weak, call, work] {

@@ -1,11 +1,13 @@
 // In the runner: one provider or sandbox of the plugin with its lane and all that was made on it.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "plugin/abi_lane.hpp"
 #include "runner/callee.hpp"
@@ -38,8 +40,8 @@ class Room final : public Callee, public std::enable_shared_from_this<Room> {
   void* object(const sf_process*, Id target) override;
   void* object(const sf_host*, Id) override { return nullptr; }
   const void* table(std::uint8_t struct_number) override;
-  void keep(Id call, sf_op* op) override;
-  void keep(Id call, sf_process* process) override;
+  void keep(Id call, sf_op* op, const char* what) override;
+  void keep(Id call, sf_process* process, sf_stream* stream) override;
   void keep(Id call, sf_stream* stream) override;
   void prepare(Remote& remote) override;
 
@@ -83,6 +85,9 @@ class RunnerPeer final : public Peer {
  public:
   RunnerPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection);
 
+  // Whether every lane has come to an end of what it ran when it was last looked at.
+  bool lanes_move();
+
   Runtime& runtime() noexcept { return runtime_; }
   // By the reader. False: the frame breaks the protocol.
   bool on_frame(const wire::FrameView& frame);
@@ -95,8 +100,17 @@ class RunnerPeer final : public Peer {
  private:
   std::shared_ptr<Room> take_or_find(const wire::Header& header, bool take);
 
+  // A lane that is looked at: until it has moved once more after its room was let go of.
+  struct Watched {
+    Lane lane;
+    std::weak_ptr<Room> room;
+    std::shared_ptr<std::atomic<bool>> moved;
+    bool last = false;
+  };
+
   Runtime& runtime_;
   std::mutex rooms_mutex_;
+  std::vector<Watched> watched_;
   std::unordered_map<Id, std::shared_ptr<Room>> rooms_;
 };
 

@@ -1,9 +1,11 @@
 // The whole life of a sandforge-runner.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -87,7 +89,18 @@ const void* instead(std::string_view id) {
   return nullptr;
 }
 
-// A line of this process itself, such as a rule that the plugin broke.
+// A rule that the plugin broke: the host counts them.
+void tell_fault(std::uint8_t kind, std::string_view what, std::uint64_t count) {
+  wire::Writer out;
+  out.value(kind);
+  out.value(count);
+  out.value(sf_str{what.data(), std::min<std::size_t>(what.size(), 1024)});
+  wire::Header header;
+  header.kind = wire::Kind::fault;
+  process().connection->send(header, out.out);
+}
+
+// A line of this process itself. The host adds the time and a level of its own.
 void log_line(std::string_view line) {
   Process& mine = process();
   std::shared_ptr<RunnerPeer> peer;
@@ -98,6 +111,8 @@ void log_line(std::string_view line) {
   if (!peer) return;
   while (!line.empty() && line.back() == '\n')
     line.remove_suffix(1);
+  constexpr std::size_t level = sizeof("WARN  ");
+  line.remove_prefix(std::min(line.find(' ') + level, line.size()));
   wire::Writer out;
   wire::write_call(
       out, std::tuple<std::uint32_t, sf_str, const sf_log_field*, std::size_t, std::size_t>(
@@ -135,6 +150,7 @@ std::shared_ptr<const HostServices> make_services(Process& mine) {
   services->folders = mine.hello.folders;
   services->guest_program = mine.hello.guest_program;
   services->instead = instead;
+  services->on_fault = tell_fault;
   return services;
 }
 
@@ -176,6 +192,17 @@ Result<Route> route_of(sf_host* self, Method) {
 
 namespace {
 
+// What no thread of the plugin can hold up.
+void watch(const std::shared_ptr<RunnerPeer>& peer, std::chrono::milliseconds limit) {
+  if (limit.count() == 0) return;
+  std::thread([peer, limit] {
+    do
+      std::this_thread::sleep_for(limit);
+    while (peer->connection().sending() || peer->lanes_move());
+    ::_exit(kExitStuck);
+  }).detach();
+}
+
 int run() {
   Process& mine = process();
   mine.connection = std::make_shared<Connection>(take_socket(), Connection::Full::wait);
@@ -193,6 +220,7 @@ int run() {
   mine.connection->send(header, encode(ready));
   if (loaded.plugin != nullptr) {
     const auto peer = peer_of(*loaded.plugin);
+    watch(peer, std::chrono::milliseconds(mine.hello.call_limit_ms));
     mine.connection->run([&](const wire::FrameView& frame) { return peer->on_frame(frame); });
     peer->clear();
   }

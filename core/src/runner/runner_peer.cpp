@@ -28,7 +28,7 @@ bool releases_root(const wire::Header& header) {
 
 RunnerPeer::RunnerPeer(plugin::Plugin& plugin, Runtime& runtime,
                        std::shared_ptr<Connection> connection)
-    : Peer(plugin, std::move(connection), 1), runtime_(runtime) {}
+    : Peer(plugin, std::move(connection), 1, {}), runtime_(runtime) {}
 
 wire::Handles* RunnerPeer::handles() noexcept {
   static NamesOnly names;
@@ -38,6 +38,7 @@ wire::Handles* RunnerPeer::handles() noexcept {
 void RunnerPeer::add(std::shared_ptr<Room> room) {
   const std::lock_guard lock(rooms_mutex_);
   const Id id = room->id();
+  watched_.push_back({room->its_lane(), room, std::make_shared<std::atomic<bool>>(true)});
   rooms_.emplace(id, std::move(room));
 }
 
@@ -69,6 +70,19 @@ bool RunnerPeer::on_frame(const wire::FrameView& frame) {
              payload = std::string(frame.payload)]() mutable {
     if (!room->call(header, payload)) self->connection().close(kBroken);
   });
+  return true;
+}
+
+bool RunnerPeer::lanes_move() {
+  const std::lock_guard lock(rooms_mutex_);
+  for (Watched& each : watched_)
+    if (!each.moved->load()) return false;
+  std::erase_if(watched_, [](const Watched& each) { return each.last; });
+  for (Watched& each : watched_) {
+    each.last = each.room.expired();
+    each.moved->store(false);
+    each.lane.post([moved = each.moved] { moved->store(true); });
+  }
   return true;
 }
 

@@ -64,7 +64,11 @@ PluginHost::PluginHost(plugin::Plugin& plugin) noexcept : plugin_(plugin) {
 PluginHost::~PluginHost() = default;
 
 void PluginHost::attach(std::shared_ptr<const HostServices> services) {
-  plugin_.faults.set_logger(services ? services->logger : nullptr);
+  if (services) {
+    plugin_.faults.tell(services->logger, services->on_fault);
+  } else {
+    plugin_.faults.tell(nullptr);
+  }
   if (services == this->services()) return;
   replace(std::move(services));
 }

@@ -24,7 +24,7 @@ ParseResult parse_frame(std::string_view bytes, FrameView& frame) noexcept {
   header.length = fetch<std::uint32_t>(in);
   const auto kind = fetch<std::uint8_t>(in + 4);
   const auto method = fetch<std::uint64_t>(in + 8);
-  if (header.length > kMaxPayload || kind < 1 || kind > 5 || method > 0xFFFF ||
+  if (header.length > kMaxPayload || kind < 1 || kind > 6 || method > 0xFFFF ||
       fetch<std::uint16_t>(in + 5) != 0 || in[7] != 0)
     return ParseResult::malformed;
   header.kind = static_cast<Kind>(kind);

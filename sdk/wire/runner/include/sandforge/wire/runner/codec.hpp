@@ -3,6 +3,7 @@
 // writer does not know reads as zero. Reading is safe on any bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <deque>
@@ -226,15 +227,33 @@ class Reader {
   template <class T>
   void record(T& v) {
     v = {};
-    if constexpr (requires { v.struct_size; }) v.struct_size = sizeof(T);
+    std::uint16_t last = 0;
     Reader inner(take(read<std::uint32_t>()), arena_, handles_);
     while (ok_ && inner.ok_ && !inner.at_end()) {
       const auto tag = inner.read<std::uint16_t>();
+      last = std::max(last, tag);
       Reader field(inner.take(inner.read<std::uint32_t>()), arena_, handles_);
       if (inner.ok_) field.member(v, tag);
       inner.ok_ = inner.ok_ && field.ok_;
     }
     ok_ = ok_ && inner.ok_;
+    if constexpr (requires { v.struct_size; }) v.struct_size = size_through(v, last);
+  }
+
+  // Up to the member with that tag: who filled a short struct did not know the others.
+  template <class T>
+  static std::size_t size_through(const T& v, std::uint16_t last) {
+    std::size_t size = sizeof(v.struct_size);
+    std::uint16_t tag = 0;
+    bool is_count = false;
+    Fields<T>::visit([&](std::string_view, auto at) {
+      using M = std::remove_cv_t<std::remove_reference_t<decltype(v.*at)>>;
+      if (++tag > last && !is_count) return;
+      is_count = is_array_member<M>;
+      const auto end = reinterpret_cast<const char*>(&(v.*at)) + sizeof(M);
+      size = static_cast<std::size_t>(end - reinterpret_cast<const char*>(&v));
+    });
+    return size;
   }
 
   // A tag that this side does not know belongs to a newer one: skipped.

@@ -25,7 +25,7 @@ inline constexpr std::size_t kHeaderSize = 40;
 inline constexpr std::size_t kMaxPayload = 8U << 20;
 inline constexpr std::size_t kMaxData = 64U << 10;   // bytes of one piece of a stream
 inline constexpr std::uint32_t kMagic = 0x31524653;  // "SFR1"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 enum class Kind : std::uint8_t {
   hello = 1,  // the host's first frame
@@ -33,6 +33,7 @@ enum class Kind : std::uint8_t {
   call = 3,   // of an object of the other side; an answer, if any, comes as events or as a reply
   event = 4,  // a callback of a call
   reply = 5,  // the end of a call that the caller waits for
+  fault = 6,  // of the runner: its plugin has broken a rule
 };
 
 struct Header {
