@@ -149,8 +149,10 @@ void Stream::on_data(Channel channel, Bytes data) {
   const bool strikes = output_ && output_->kind != FaultKind::delay;
   const bool now = strikes && data.size() >= output_->rule.after - passed_;
   if (now) data = data.first(static_cast<std::size_t>(output_->rule.after - passed_));
-  passed_ += data.size();
+  // Once, however many pieces it keeps back.
   const auto delay = delay_of(output_);
+  if (delay && passed_ == 0) ground_.script->impl().note(*output_);
+  passed_ += data.size();
   if (data.empty()) {
     // It strikes before the first byte of this piece.
   } else if (!delay && late_.empty()) {
