@@ -234,8 +234,9 @@ sf_status process_end_group(sf_host* self, sf_lane* lane, sf_str group, uint64_t
     PluginHost& host = PluginHost::of(self);
     if (lane == nullptr || done.done == nullptr)
       return plugin::refuse(err, Error(Status::invalid, "end_group needs a lane and a completion"));
-    start_host_call<void>(
-        plugin::HostLane::lane_of(lane), op,
+    // Not start_host_call, where a cancel could keep it from beginning: a closed group must end.
+    auto call = std::make_shared<HostCall<void>>(
+        plugin::HostLane::lane_of(lane),
         [&plugin = host.plugin(), done](const Result<void>& result) {
           if (result.ok()) {
             plugin::call_value(plugin, "end_group.done", done.done, done.ctx,
@@ -244,11 +245,13 @@ sf_status process_end_group(sf_host* self, sf_lane* lane, sf_str group, uint64_t
           }
           const plugin::ErrorView error(result.error());
           plugin::call_value(plugin, "end_group.done", done.done, done.ctx, error.get());
-        },
-        [helper = host.close_group(plugin::view(group)), grace_ms](Handler<void> handler) {
-          if (!helper) return std::move(handler)(Result<void>());
-          helper->end_all(grace_ms, std::move(handler));
         });
+    plugin::HostOp::give(op, call);
+    const auto helper = host.close_group(plugin::view(group));
+    if (helper)
+      helper->end_all(grace_ms, call->handler());
+    else
+      call->finish(Result<void>());
     return SF_OK;
   } catch (...) {
     return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));

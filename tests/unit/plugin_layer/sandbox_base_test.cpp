@@ -6,6 +6,7 @@
 #include "ground.hpp"
 #include "thrown.hpp"
 
+namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 

@@ -604,6 +604,15 @@ TEST_CASE("process service: a group ends with all that it ran, and with nothing 
   auto again = service.spawn(shell("echo again"), "box");
   REQUIRE(again->wait());
   CHECK(again->out_ == "again\n");
+  // Whoever waits no longer has ended it all the same.
+  auto last = service.spawn(shell(long_sleep()), "box");
+  CHECK(service.code_of([&](sf_completion done, sf_op** op) {
+    const auto status =
+        service.table->end_group(service.host, service.lane, str("box"), 0, done, op, nullptr);
+    (*op)->vtbl->cancel(*op);
+    return status;
+  }) != SF_INTERNAL);
+  REQUIRE(last->wait());
   // At once, perhaps before it began: one end all the same.
   for (int i = 0; i < 20; ++i) {
     REQUIRE(service.open_group("box") == SF_OK);
