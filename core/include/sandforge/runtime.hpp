@@ -113,6 +113,10 @@ class Runtime {
   // not run. An exception of the work arrives as Status::internal. [any]
   std::shared_ptr<Pending> post_blocking(Lane lane, std::function<void()> work, Handler<void> done);
 
+  // The same on a few threads of their own, for core's calls to its store: work of plugins that
+  // blocks holds up no stop, no destroy and no claim. [any]
+  std::shared_ptr<Pending> post_store(Lane lane, std::function<void()> work, Handler<void> done);
+
   // Something that would keep the threads busy for ever: it is cancelled by the destructor. What
   // has been released is forgotten. [any]
   void track(std::weak_ptr<Pending> pending);

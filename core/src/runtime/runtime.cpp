@@ -183,6 +183,7 @@ struct Runtime::Impl {
   void end() {
     tracked.cancel();
     pool.close();  // what its jobs post still runs
+    store_pool.close();
     tracked.cancel();
     guard.reset();
     {
@@ -215,6 +216,7 @@ struct Runtime::Impl {
   const std::shared_ptr<detail::Context> context;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   BlockingPool pool;
+  BlockingPool store_pool{4};
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = 0;
@@ -256,6 +258,13 @@ std::shared_ptr<Pending> Runtime::post_blocking(Lane lane, std::function<void()>
                                                 Handler<void> done) {
   auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
   impl_->pool.post(job);
+  return job;
+}
+
+std::shared_ptr<Pending> Runtime::post_store(Lane lane, std::function<void()> work,
+                                             Handler<void> done) {
+  auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
+  impl_->store_pool.post(job);
   return job;
 }
 

@@ -456,6 +456,39 @@ TEST_CASE("Destroy takes a stuck start over, and the late machine is removed") {
   CHECK(eventually([&] { return site.world->machine_count() == 0; }));
 }
 
+TEST_CASE("Sessions go on while plugins keep every blocking thread busy") {
+  Site site;
+  const auto host = site.host();
+  std::promise<void> go;
+  const auto wait = go.get_future().share();
+  std::atomic<int> busy{0};
+  std::vector<std::future<Result<void>>> work;
+  for (std::size_t i = 0; i < Runtime::Options().blocking_threads; ++i)
+    work.push_back(later<void>([&](auto done) {
+      site.runtime.post_blocking(
+          site.runtime.make_lane(),
+          [&busy, wait] {
+            ++busy;
+            wait.wait();
+          },
+          std::move(done));
+    }));
+  CHECK(eventually([&] { return busy == static_cast<int>(work.size()); }));
+  auto opened = later<std::shared_ptr<Session>>(
+      [&](auto done) { host.manager->async_open(spec("s1"), OpenMode::create, std::move(done)); });
+  const bool answered = eventually([&] { return !is_open(opened); });
+  CHECK(answered);
+  if (answered) {
+    host.manager->start(SessionId("s1"));
+    host.manager->stop(SessionId("s1"));
+    host.manager->destroy(SessionId("s1"));
+    CHECK(busy == static_cast<int>(work.size()));
+  }
+  go.set_value();
+  for (auto& one : work)
+    CHECK(get(one).ok());
+}
+
 TEST_CASE("A machine that is gone is made anew, as a new generation with set-up to do") {
   Site site;
   const auto host = site.host();
