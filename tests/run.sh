@@ -51,6 +51,9 @@ done
 [[ ${#stages[@]} -gt 0 ]] || stages=(install configure build test)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# One language for the messages of compilers, by which ccache tells its entries apart.
+unset "${!LC_@}"
+export LANG=C.UTF-8
 build=build/$preset
 too_slow=$build/too-slow
 

@@ -100,9 +100,12 @@ TEST_CASE_METHOD(ProxiedLocal, "B12 a socket that is reset before the guest is r
 TEST_CASE_METHOD(ProxiedLocal, "B13 a socket from which nothing comes any more", "[cases.B13]") {
   const auto sandbox = behind("{nth: 1, do: black_hole, direction: down, pattern: 'up-now'}");
   ExecOptions options;
-  options.timeout = 100ms;
+  options.timeout = 1s;
   options.grace = 0ms;
-  const auto result = sandbox->execute_command("printf 'up-%s' now; sleep 60", {}, options);
+  const auto result =
+      sandbox->execute_command("printf 'up-%s' now; sleep 0.1; echo more; sleep 60", {}, options);
   CHECK(result.outcome == Outcome::timed_out);
   CHECK(result.command_may_have_started);
+  CHECK(proxy->struck(0) == 1);
+  CHECK(result.out.find("more") == std::string::npos);
 }

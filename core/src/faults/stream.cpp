@@ -65,9 +65,10 @@ Result<void> Stream::run(std::optional<Shot> shot) {
       ground_.script->impl().crash();
       return {};
     case FaultKind::duplicate: {
+      const Launch again = launch_;
       auto first = deliver();
-      // Its handle is dropped at once: nobody reads what it writes.
-      if (first) static_cast<void>(launch_(std::make_shared<Nobody>()));
+      // Its handle is dropped at once: nobody reads what it writes, or whether it could be had.
+      if (first) static_cast<void>(again(std::make_shared<Nobody>()));
       return first;
     }
     default:
@@ -78,7 +79,8 @@ Result<void> Stream::run(std::optional<Shot> shot) {
 Result<void> Stream::deliver() {
   output_ = ground_.next(FaultPoint::output);
   end_ = ground_.next(FaultPoint::end);
-  auto launched = launch_(shared_from_this());
+  // Once only: what it holds must not be held by a process that never ends.
+  auto launched = std::exchange(launch_, nullptr)(shared_from_this());
   if (!launched) return std::move(launched).error();
   inner_ = *std::move(launched);
   delivered_ = true;
@@ -89,7 +91,9 @@ void Stream::deliver_late() {
   if (!outer_) return;  // it was cancelled meanwhile
   if (auto delivered = deliver(); !delivered) return fail(std::move(delivered).error());
   if (granted_ != 0) inner_->grant(std::exchange(granted_, 0));
-  if (shut_) static_cast<void>(inner_->shutdown_write());
+  if (shut_) {
+    if (auto closed = inner_->shutdown_write(); !closed) return fail(std::move(closed).error());
+  }
   if (std::exchange(write_waits_, false)) outer_->on_writable();
 }
 
@@ -145,8 +149,10 @@ void Stream::on_data(Channel channel, Bytes data) {
   const bool strikes = output_ && output_->kind != FaultKind::delay;
   const bool now = strikes && data.size() >= output_->rule.after - passed_;
   if (now) data = data.first(static_cast<std::size_t>(output_->rule.after - passed_));
-  passed_ += data.size();
+  // Once, however many pieces it keeps back.
   const auto delay = delay_of(output_);
+  if (delay && passed_ == 0) ground_.script->impl().note(*output_);
+  passed_ += data.size();
   if (data.empty()) {
     // It strikes before the first byte of this piece.
   } else if (!delay && late_.empty()) {

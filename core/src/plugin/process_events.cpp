@@ -88,7 +88,7 @@ void ProcessEvents::data(std::uint32_t channel, std::uint32_t flags, sf_bytes by
     if (sink_) sink_->on_data(where, view);
     return;
   }
-  push(Data{where, std::vector<std::byte>(view.begin(), view.end())});
+  push_data(where, view);
 }
 
 bool ProcessEvents::account(std::uint32_t flags, sf_bytes bytes) {
@@ -185,6 +185,19 @@ void ProcessEvents::push(Event event) {
   if (failed_) return;
   queue_.push_back(std::move(event));
   if (!std::exchange(draining_, true)) lane_.post([self = shared_from_this()] { self->drain(); });
+}
+
+void ProcessEvents::push_data(Channel channel, Bytes bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto* last = queue_.empty() ? nullptr : std::get_if<Data>(&queue_.back());
+    // What waits costs its bytes, and not an event for each piece, however small a plugin cuts them.
+    if (last != nullptr && last->channel == channel) {
+      last->bytes.insert(last->bytes.end(), bytes.begin(), bytes.end());
+      return;
+    }
+  }
+  push(Data{channel, std::vector<std::byte>(bytes.begin(), bytes.end())});
 }
 
 void ProcessEvents::fail(Fault fault, const std::string& what) {

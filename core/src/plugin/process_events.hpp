@@ -98,6 +98,7 @@ class ProcessEvents : public std::enable_shared_from_this<ProcessEvents> {
   bool account(std::uint32_t flags, sf_bytes bytes);
   bool may_go_direct();
   void push(Event event);
+  void push_data(Channel channel, Bytes bytes);
   void fail(Fault fault, const std::string& what);
   void drain();
   void dispatch(Event& event);  // to the sink, if there is one still

@@ -313,7 +313,10 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
 // Whatever it asks for runs on our lane, so that this thread runs nobody's code.
 bool HostPeer::on_call(const wire::FrameView& frame) {
   const std::size_t cost = frame.payload.size() + kQueuedCall;
-  if (queued_.fetch_add(cost) + cost > kMaxQueued) return false;
+  if (queued_.fetch_add(cost) + cost > kMaxQueued) {
+    connection().close("it makes calls faster than they can be answered");
+    return true;
+  }
   lane_.post([self = std::static_pointer_cast<HostPeer>(shared_from_this()), header = frame.header,
               payload = std::string(frame.payload), cost] {
     self->queued_.fetch_sub(cost);

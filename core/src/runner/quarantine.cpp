@@ -24,12 +24,15 @@ std::string text_of(const json::Value& from, const char* name) {
 
 std::optional<Quarantined> read_entry(const std::filesystem::path& path) {
   std::string text;
-  if (!posix::read_file(path.c_str(), text, kMaxEntry)) return std::nullopt;
+  errno = 0;
+  const bool read = posix::read_file(path.c_str(), text, kMaxEntry);
+  if (!read && errno == ENOENT) return std::nullopt;
   Quarantined out;
   out.sha256 = path.stem().string();
   const auto parsed = json::parse(text);
-  // A damaged entry is an entry: it says that the plugin is not to run.
-  if (!parsed) {
+  // An entry that is damaged, or too long, or may not be read, is an entry: it says that the plugin
+  // is not to run.
+  if (!read || !parsed) {
     out.reason = "its entry in the quarantine is damaged";
     return out;
   }
@@ -72,10 +75,6 @@ Error quarantine_error(const Quarantined& entry) {
   error.details.set("sha256", entry.sha256);
   error.details.set("hint", "sandforge plugins doctor --clear-quarantine lets it run again");
   return error;
-}
-
-bool Quarantine::any() const {
-  return !list().empty();
 }
 
 std::vector<Quarantined> Quarantine::list() const {

@@ -30,8 +30,6 @@ class Quarantine {
   // Empty: kept in memory.
   explicit Quarantine(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // False: there are none, so that nobody needs to hash a file.
-  bool any() const;
   std::optional<Quarantined> find(const std::string& sha256) const;
   Result<void> add(const Quarantined& entry);
   std::vector<Quarantined> list() const;

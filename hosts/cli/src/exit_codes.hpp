@@ -6,7 +6,7 @@
 namespace sandforge::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kProblems = 1;   // config check and plugins doctor found some
+inline constexpr int kProblems = 1;   // config check, plugins doctor and conformance found some
 inline constexpr int kUsage = 2;      // wrong command line
 inline constexpr int kTimeout = 124;  // the command took longer than --timeout
 inline constexpr int kFailure = 125;  // sandforge itself failed
@@ -20,8 +20,10 @@ inline constexpr const char* kExitCodeTable =
     "  0            success\n"
     "  N            run and exec pass on the command's own code: also 126 (not\n"
     "               executable) and 127 (not found), which never mean anything else\n"
-    "  1            config check and plugins doctor: there are problems\n"
+    "  1            config check and plugins doctor: there are problems;\n"
+    "               conformance: a case fails\n"
     "  2            wrong command line\n"
+    "  3            conformance: none fails, but some cases are unverified\n"
     "  124          the command took longer than --timeout\n"
     "  125          sandforge itself failed; standard error says why\n"
     "  129 130 143  interrupted by SIGHUP, SIGINT or SIGTERM; the command was ended\n"

@@ -99,13 +99,15 @@ std::int64_t status_kib(const char* name) {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);)
     if (line.rfind(name, 0) == 0) return std::stoll(line.substr(std::string(name).size() + 1));
-  return 0;
+  unverified("memory cannot be measured here");
 }
 
 }  // namespace
 
 PeakMemory::PeakMemory() {
-  std::ofstream("/proc/self/clear_refs") << "5";  // VmHWM starts anew
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << "5" << std::flush;  // VmHWM starts anew
+  if (!clear) unverified("memory cannot be measured here");
   before_ = status_kib("VmHWM");
 }
 

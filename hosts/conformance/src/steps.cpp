@@ -44,10 +44,20 @@ void check_keys(const json::Value& value, const Keys& allowed, const std::string
     if (allowed.count(key) == 0) malformed("unknown key " + key + " in " + where);
 }
 
-void check_expectation(const json::Value& expect, bool of_result) {
-  Keys keys = {"error", "answer", "outcome", "status"};
-  if (of_result) keys.insert(kResultKeys.begin(), kResultKeys.end());
-  check_keys(expect, keys, "expect");
+// What can be expected of a step, so that nothing that is expected goes unseen.
+Keys expectations_of(std::string_view verb) {
+  Keys keys = {"error"};
+  if (verb == "run" || verb == "exec" || verb == "wait")
+    keys.insert(kResultKeys.begin(), kResultKeys.end());
+  if (verb == "kill") keys.insert("answer");
+  if (verb == "start") keys.insert("outcome");
+  if (verb == "start" || verb == "stop" || verb == "destroy") keys.insert("status");
+  return keys;
+}
+
+void check_expectation(const json::Value& expect, std::string_view verb) {
+  check_keys(expect, expectations_of(verb), "expect");
+  if (expect.as_object().empty()) malformed("an empty expect");
   if (const auto* error = expect.find("error")) check_keys(*error, kErrorKeys, "error");
 }
 
@@ -60,8 +70,7 @@ void check_step(const json::Value& step) {
   if (verb == "write") keys.insert("data");
   if (verb == "signal") keys.insert("number");
   check_keys(step, keys, verb);
-  if (const auto* expect = step.find("expect"))
-    check_expectation(*expect, command || verb == "wait");
+  if (const auto* expect = step.find("expect")) check_expectation(*expect, verb);
   if (const auto* name = step.find("call"); name != nullptr)
     if (!name->is_string() || procedures().count(name->as_string()) == 0)
       malformed("no procedure " + json::write(*name));

@@ -55,7 +55,9 @@ TEST_CASE("a step that is not well formed is refused before anything runs") {
   for (const char* step :
        {R"({"walk":"x"})", R"({"run":"x","exec":["y"]})", R"({"run":"x","expct":{}})",
         R"({"run":"x","expect":{"outt":"y"}})", R"({"call":"no.such_procedure"})",
-        R"({"status":"running","args":[]})"}) {
+        R"({"status":"running","args":[]})", R"({"run":"x","expect":{}})",
+        R"({"run":"x","expect":{"answer":true}})", R"({"spawn":"x","expect":{"out":"y"}})",
+        R"({"stop":true,"expect":{"outcome":"x"}})"}) {
     CAPTURE(step);
     CHECK_THROWS_AS(run_own(step), sandforge::InvalidArgumentError);
   }

@@ -273,10 +273,12 @@ TEST_CASE("Bytes come late, all of them") {
   Server server(echo);
   const auto proxy = proxy_of(server, "{do: delay, ms: 5}");
   const auto client = connect_to(proxy->address());
+  const auto begin = std::chrono::steady_clock::now();
   client.send("late");
   CHECK(client.exactly(4) == "late");
   client.send("later");
   CHECK(client.exactly(5) == "later");
+  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(10));
   CHECK(proxy->struck(0) == 1);
 }
 

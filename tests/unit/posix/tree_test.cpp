@@ -136,16 +136,16 @@ TEST_CASE("who flees from process to process is stopped") {
   REQUIRE(become_subreaper());
   Pipe pipe;
   REQUIRE(make_pipe(pipe));
+  const Procfs proc;
+  const TreeIdentity tree;
+  Pursuit pursuit(proc, ::getpid(), tree, true);
+  // Before there is any that flees: one whose parent is still there would be taken for a stranger.
+  for (const ProcessStat& p : proc.processes())
+    pursuit.add_stranger(p.pid);
   const pid_t child = ::fork();
   if (child == 0) flee(pipe.write.get());
   REQUIRE(child > 0);
   pipe.write.reset();
-  const Procfs proc;
-  const TreeIdentity tree;
-  const auto all = proc.processes();
-  Pursuit pursuit(proc, ::getpid(), tree, true);
-  for (const ProcessStat& p : all)
-    if (p.parent != ::getpid()) pursuit.add_stranger(p.pid);
   CHECK(pursuit.run(monotonic_ms() + 30000));
   REQUIRE_FALSE(pursuit.stopped().empty());
   for (const Member& m : pursuit.stopped())

@@ -122,6 +122,20 @@ TEST_CASE("three restarts within five minutes, then quarantine by content", "[ru
   CHECK(other.quarantined().empty());
 }
 
+TEST_CASE("a process that asks for more than the host can do is ended", "[runner]") {
+  RunnerHost host;
+  const auto sandbox = host.make();
+  sandbox->start();
+  host.hold_log(true);
+  const auto result = sandbox->execute_command("flood");
+  host.hold_log(false);
+  REQUIRE(result.error);
+  CHECK(result.error->code == Status::crashed);
+  CHECK(result.error->message ==
+        "plugin unruly: its process was ended: it makes calls faster than they can be answered");
+  CHECK(sandbox->execute_command("hello").out == "hello");
+}
+
 TEST_CASE("a process that is killed at any frame loses nothing", "[runner]") {
   test::TempDir relay;
   const auto program = relay / "relay";

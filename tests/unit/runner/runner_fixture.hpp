@@ -1,6 +1,7 @@
 // A host whose plugins run in processes of their own, with the plugin of fixtures/unruly.cpp.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,8 +35,9 @@ class RunnerHost {
     auto services = std::make_shared<HostServices>();
     services->clock = clock;
     services->logger = std::make_shared<Logger>([this](std::string_view line) {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       log_ += line;
+      changed_.wait(lock, [&] { return !held_; });
     });
     services->env = [](const std::string& name) -> std::optional<std::string> {
       return "value of " + name;
@@ -76,6 +78,13 @@ class RunnerHost {
   // Which machines exist. In the plugin's own folder, where it may write without a grant.
   std::filesystem::path record() const { return folder.path() / "data/unruly/record"; }
 
+  // While it is held, whoever writes to the log waits.
+  void hold_log(bool held) {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+
   std::string log() {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -88,7 +97,9 @@ class RunnerHost {
 
  private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::string log_;
+  bool held_ = false;
 };
 
 template <class F>

@@ -6,6 +6,7 @@ namespace sandforge {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 FaultRule rule(FaultPoint at, FaultKind kind) {
   return {at, kind};
@@ -156,7 +157,9 @@ TEST_CASE("calls are delivered late, and twice") {
   Faulty f({timed(FaultPoint::start, FaultKind::delay, milliseconds(3)),
             rule(FaultPoint::stop, FaultKind::duplicate),
             rule(FaultPoint::destroy, FaultKind::duplicate)});
+  const auto begin = steady_clock::now();
   CHECK(f.sandbox->start().outcome == StartOutcome::created);
+  CHECK(steady_clock::now() - begin >= milliseconds(3));
   CHECK(f.world->counts().starts == 1);
   f.sandbox->stop();
   CHECK(f.world->counts().stops == 2);
@@ -242,11 +245,16 @@ TEST_CASE("output and end that are late keep their order") {
       [&](auto done) { f.sandbox->async_execute_command("by hand", {}, {}, std::move(done)); });
   const auto process = f.by_hand();
   REQUIRE(process);
+  process->start();  // it may be here before its program has done that
+  const auto begin = steady_clock::now();
   for (int i = 0; i < 20; ++i)
     process->out(std::to_string(i) + ",");
   process->exit(3);
   const auto ended = get(result);
   REQUIRE(ended);
+  CHECK(steady_clock::now() - begin >= milliseconds(3));
+  CHECK(f.script->struck(0) == 1);
+  CHECK(f.script->struck(1) == 1);
   CHECK(ended->out == "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,");
   CHECK(ended->exit_code == 3);
 }
@@ -271,10 +279,13 @@ TEST_CASE("commands are launched late, and twice with one request") {
   Faulty f({timed(FaultPoint::spawn, FaultKind::delay, milliseconds(3)),
             nth(FaultPoint::spawn, FaultKind::refuse, 99)});
   SpawnOptions options;
+  const auto begin = steady_clock::now();
   const auto cat = f.sandbox->spawn(shell("cat"), options);
   cat->write("late");
   cat->close_stdin();
   CHECK(cat->wait().out == "late");
+  CHECK(steady_clock::now() - begin >= milliseconds(3));
+  CHECK(f.script->struck(0) == 1);
 
   Faulty twice({rule(FaultPoint::spawn, FaultKind::duplicate)});
   CHECK(twice.sandbox->execute_command("echo", {"one"}).out == "one\n");

@@ -43,21 +43,29 @@ class Driver {
 
   Driver(Host& on, const sf_plugin* of) : host(on), lane(Lane::create(on.loop)), plugin(of) {}
   ~Driver() {
-    release();
+    try {
+      release();
+    } catch (const Failed&) {
+      // The lane stands still, as a call before has said; a destructor cannot say it again.
+    }
     lane->release();
   }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Runs fn on the lane and turns the loop until it has run.
+  // Runs fn on the lane and turns the loop until it has run. Throws Failed when it does not run.
   template <class Fn>
   void call(Fn fn) {
-    std::atomic<bool> ran{false};
-    lane->post([&] {
+    enum class At { waiting, ran, given_up };
+    const auto at = std::make_shared<std::atomic<At>>(At::waiting);
+    lane->post([at, &fn] {
+      if (*at == At::given_up) return;
       fn();
-      ran = true;
+      *at = At::ran;
     });
-    host.loop.run_until([&] { return ran.load(); });
+    if (host.loop.run_until([&] { return *at == At::ran; })) return;
+    *at = At::given_up;
+    throw Failed("the lane does not run what was posted");
   }
   template <class Done>
   bool wait(Done done) {
