@@ -79,6 +79,10 @@ struct SessionRecord {
 };
 json::Value to_json(const SessionRecord& record);
 
+// What a store, and who looks into one, says of an id.
+Error session_not_found(const SessionId& id);  // not_found "session.not_found"
+Error session_exists(const SessionId& id);     // already_exists "session.exists"
+
 struct SessionQuery {
   std::optional<SessionId> after;  // page: ids greater than this one
   std::size_t limit = 1000;

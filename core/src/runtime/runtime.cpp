@@ -184,6 +184,7 @@ struct Runtime::Impl {
   void end() {
     tracked.cancel();
     pool.close();  // what its jobs post still runs
+    store_pool.close();
     tracked.cancel();
     guard.reset();
     {
@@ -228,6 +229,7 @@ struct Runtime::Impl {
   const std::shared_ptr<detail::Context> context;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   BlockingPool pool;
+  BlockingPool store_pool{4};
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = 0;
@@ -288,6 +290,13 @@ void Runtime::while_waiting(const std::function<void()>& work) {
     // No thread to be had: the other lanes wait, too.
   }
   work();
+}
+
+std::shared_ptr<Pending> Runtime::post_store(Lane lane, std::function<void()> work,
+                                             Handler<void> done) {
+  auto job = std::make_shared<BlockingJob>(std::move(lane), std::move(work), std::move(done));
+  impl_->store_pool.post(job);
+  return job;
 }
 
 void Runtime::track(std::weak_ptr<Pending> pending) {

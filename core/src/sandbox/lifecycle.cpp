@@ -4,9 +4,11 @@
 
 namespace sandforge::sandbox {
 
-Lifecycle::Lifecycle(Lane lane, Plan plan, Hooks hooks, EndedFn ended)
+Lifecycle::Lifecycle(Lane lane, Plan plan, Hooks hooks, std::shared_ptr<Deadlines> deadlines,
+                     EndedFn ended)
     : lane_(std::move(lane)),
       plan_(std::move(plan)),
+      deadlines_(std::move(deadlines)),
       ended_(std::move(ended)),
       hooks_(std::move(hooks)) {
   snapshot_.sandbox_id = plan_.context->sandbox_id;
@@ -25,11 +27,13 @@ void Lifecycle::start(Handler<StartedInfo> done) {
 
 void Lifecycle::stop(Handler<void> done) {
   join(Kind::stop).ended.push_back(std::move(done));
+  cancel_start();
   pump();
 }
 
 void Lifecycle::destroy(Handler<void> done) {
   join(Kind::destroy).ended.push_back(std::move(done));
+  cancel_start();
   pump();
 }
 

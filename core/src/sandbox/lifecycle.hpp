@@ -10,6 +10,7 @@
 #include <deque>
 #include <mutex>
 
+#include "sandbox/deadlines.hpp"
 #include "sandbox/machine.hpp"
 #include "sandforge/sandbox.hpp"
 
@@ -34,11 +35,13 @@ class Lifecycle {
     CreateRequest request;  // without context and lane
     std::optional<EnvMap> env;
     TemplateFn template_document;
+    std::chrono::milliseconds start_timeout{0};  // 0: none
+    std::chrono::milliseconds cancel_grace{0};
   };
   // epoch: that stretch of running has ended, or its machine is gone.
   using EndedFn = std::function<void(std::uint64_t epoch)>;
 
-  Lifecycle(Lane lane, Plan plan, Hooks hooks, EndedFn ended);
+  Lifecycle(Lane lane, Plan plan, Hooks hooks, std::shared_ptr<Deadlines> deadlines, EndedFn ended);
   // The sandbox that hooks get, and that lives as long as a job runs. Before anything else.
   void set_owner(std::weak_ptr<Sandbox> owner) { owner_ = std::move(owner); }
 
@@ -87,6 +90,10 @@ class Lifecycle {
   void send_start(const std::shared_ptr<SandboxBackend>& backend, StartRequest request);
   void identified(std::uint64_t serial, const ProviderSandboxId& id);
   void start_answered(Result<StartResult> result);
+  void limit_start();
+  void cancel_start();
+  void give_start_up(std::uint64_t serial);
+  void answered_too_late(SandboxBackend& backend, const Result<StartResult>& result);
   void run_start_hook(StartedInfo info);
   void run_after_start(StartedInfo info, const Result<void>& result);
   void start_hook_done(StartedInfo info, const Result<void>& result);
@@ -104,6 +111,7 @@ class Lifecycle {
 
   const Lane lane_;
   const Plan plan_;
+  const std::shared_ptr<Deadlines> deadlines_;
   const EndedFn ended_;
   std::weak_ptr<Sandbox> owner_;
 
@@ -117,7 +125,10 @@ class Lifecycle {
   std::uint64_t epoch_ = 1;
   std::uint64_t destroyed_until_ = 0;  // epochs up to this one ended with their machine
   std::uint64_t generation_ = 0;
-  std::uint64_t serial_ = 0;           // of start calls, to fence off late identities
+  std::uint64_t serial_ = 0;           // of start jobs, to fence off what comes too late
+  std::shared_ptr<Pending> starting_;  // the provider's start
+  bool start_cancelled_ = false;       // of the start job that runs, as the next
+  bool start_overdue_ = false;
   std::string idempotency_key_;        // of a start that has not succeeded yet
   std::vector<std::string> warnings_;  // of the start that runs
   std::optional<ProviderSandboxId> id_before_;

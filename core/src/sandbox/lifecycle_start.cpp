@@ -11,7 +11,11 @@ void Lifecycle::run_start() {
   warnings_.clear();
   untouched_ = false;
   id_before_ = snapshot().sandbox_id;
-  with_backend([this, alive = keep()](Result<std::shared_ptr<SandboxBackend>> backend) {
+  start_cancelled_ = start_overdue_ = false;
+  const auto serial = ++serial_;
+  limit_start();
+  with_backend([this, alive = keep(), serial](Result<std::shared_ptr<SandboxBackend>> backend) {
+    if (serial != serial_) return;
     if (!backend) return fail_start(std::move(backend).error());
     auto request = start_request();
     if (!request) return fail_start(std::move(request).error());
@@ -36,6 +40,7 @@ Result<StartRequest> Lifecycle::start_request() {
   // One key for all tries: what an interrupted one made is adopted, not made again.
   if (idempotency_key_.empty()) idempotency_key_ = random_hex(16);
   request.idempotency_key = idempotency_key_;
+  request.timeout = plan_.start_timeout;
   return request;
 }
 
@@ -46,8 +51,9 @@ void Lifecycle::resolve_template(std::shared_ptr<SandboxBackend> backend, StartR
   using Document = std::optional<std::string>;
   ask<Document>(
       lane_, "the template",
-      [this, alive = keep(), backend = std::move(backend),
+      [this, alive = keep(), serial = serial_, backend = std::move(backend),
        request = std::move(request)](Result<Document> document) mutable {
+        if (serial != serial_) return;
         if (document) {
           request.template_document = *std::move(document);
         } else {
@@ -60,11 +66,61 @@ void Lifecycle::resolve_template(std::shared_ptr<SandboxBackend> backend, StartR
 
 void Lifecycle::send_start(const std::shared_ptr<SandboxBackend>& backend, StartRequest request) {
   setup_was_open_ = setup_open_;
-  const auto serial = ++serial_;
-  backend->start(
+  const auto serial = serial_;
+  starting_ = backend->start(
       std::move(request),
       [this, alive = keep(), serial](const ProviderSandboxId& id) { identified(serial, id); },
-      [this, alive = keep()](Result<StartResult> result) { start_answered(std::move(result)); });
+      [this, alive = keep(), serial, backend](Result<StartResult> result) {
+        if (serial != serial_) return answered_too_late(*backend, result);
+        starting_.reset();
+        start_answered(std::move(result));
+      });
+  if (start_cancelled_ && starting_) starting_->cancel();
+}
+
+void Lifecycle::limit_start() {
+  if (plan_.start_timeout.count() == 0) return;
+  deadlines_->add(after(Clock::now(), plan_.start_timeout),
+                  [this, weak = owner_, serial = serial_] {
+                    const auto alive = weak.lock();
+                    if (!alive || serial != serial_) return;
+                    start_overdue_ = true;
+                    cancel_start();
+                  });
+}
+
+// The start that runs takes too long, or a stop or a destroy waits for it.
+void Lifecycle::cancel_start() {
+  const bool starting = current_ && current_->kind == Kind::start && !current_->in_hook;
+  if (!starting || std::exchange(start_cancelled_, true)) return;
+  if (starting_) starting_->cancel();
+  deadlines_->add(after(Clock::now(), plan_.cancel_grace), [this, weak = owner_, serial = serial_] {
+    if (const auto alive = weak.lock()) give_start_up(serial);
+  });
+}
+
+void Lifecycle::give_start_up(std::uint64_t serial) {
+  if (serial != serial_ || !current_ || current_->kind != Kind::start || current_->in_hook) return;
+  ++serial_;
+  starting_.reset();
+  backend_.reset();  // its start is still under way: what comes next gets an object of its own
+  fail_start(
+      Error(Status::timeout,
+            "Sandbox '" + plan_.id + "' was being started, and the provider did not end that",
+            "sandbox.start_stuck"));
+}
+
+// The start was given up for a stop or a destroy, and made its machine all the same. A start that
+// was wanted since finds it by its key.
+void Lifecycle::answered_too_late(SandboxBackend& backend, const Result<StartResult>& result) {
+  const auto last = last_kind();
+  if (!result || last == Kind::start) return;
+  const auto done = [](const Result<void>&) {};  // nobody is left to tell
+  if (last == Kind::destroy || (!last && status() == SandboxStatus::destroyed)) {
+    backend.destroy(done);
+  } else if (last == Kind::stop || status() == SandboxStatus::stopped) {
+    backend.stop(done);
+  }
 }
 
 // The machine exists: from here on it must not be lost, whatever becomes of this start.
@@ -81,6 +137,9 @@ void Lifecycle::identified(std::uint64_t serial, const ProviderSandboxId& id) {
 }
 
 void Lifecycle::start_answered(Result<StartResult> result) {
+  if (!result && start_overdue_ && result.error().code == Status::cancelled)
+    return fail_start(Error(Status::timeout, "Sandbox '" + plan_.id + "' took too long to start",
+                            "sandbox.start_timeout"));
   if (!result) return fail_start(std::move(result).error());
   StartResult& answer = *result;
   const auto known = snapshot().sandbox_id;

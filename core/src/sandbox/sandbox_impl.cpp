@@ -16,6 +16,8 @@ Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
   plan.context = config.context;
   plan.env = config.env;
   plan.template_document = config.template_document;
+  plan.start_timeout = config.start_timeout.value_or(std::chrono::milliseconds(0));
+  plan.cancel_grace = config.cancel_grace;
   plan.request.settings = config.settings;
   plan.request.working_directory = config.working_directory;
   plan.request.checkpoint_name = config.checkpoint_name;
@@ -35,7 +37,7 @@ SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> prov
       created_at_ns_(system_clock()->now_ns()),
       request_prefix_(random_hex(8) + "-"),
       deadlines_(std::make_shared<Deadlines>(runtime, lane_)),
-      life_(lane_, life_plan(provider_, config_), config_.hooks,
+      life_(lane_, life_plan(provider_, config_), config_.hooks, deadlines_,
             [this](std::uint64_t epoch) { table_.machine_ended(epoch); }),
       table_(lane_, deadlines_),
       overlay_(config_.overlay) {}

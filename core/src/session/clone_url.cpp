@@ -3,6 +3,7 @@
 
 #include "sandforge/setup_plan.hpp"
 #include "sandforge/support/encoding.hpp"
+#include "session/name_character.hpp"
 
 namespace sandforge {
 namespace {
@@ -19,17 +20,13 @@ Error bad_ref(const std::string& why) {
 bool is_host(std::string_view host) {
   if (host.empty() || host.front() == '-') return false;
   return std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+    return is_name_character(c) || c == ':' || c == '[' || c == ']';
   });
 }
 
 bool is_user(std::string_view user) {
   if (user.empty() || user.front() == '-') return false;
-  return std::all_of(user.begin(), user.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-  });
+  return std::all_of(user.begin(), user.end(), is_name_character);
 }
 
 // A userinfo that is no valid encoding is taken as it stands.
@@ -150,9 +147,7 @@ std::string repository_directory(std::string_view url) {
   if (name.size() > 4 && name.compare(name.size() - 4, 4, ".git") == 0)
     name.resize(name.size() - 4);
   for (auto& c : name)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-          c == '_' || c == '-'))
-      c = '-';
+    if (!is_name_character(c)) c = '-';
   name.erase(0, std::min(name.find_first_not_of(".-"), name.size()));
   if (name.size() > 255) name.resize(255);
   return name.empty() ? "repo" : name;

@@ -70,6 +70,7 @@ void SessionCore::attempt(std::shared_ptr<Acquire> call) {
         services.store->claim(self->id_, services.owner, services.options.claim_ttl, steal);
     if (claimed) {
       const std::lock_guard lock(self->mutex_);
+      self->claimed_ = true;
       self->record_ = *claimed;
       if (self->unsaved_) self->record_.sandbox_id = self->unsaved_;
       claimed = self->record_;
@@ -207,10 +208,33 @@ void SessionCore::release(const Lane& lane, std::function<void()> done) {
   store_call<void>(
       services_->runtime, lane,
       [self] { return self->services_->store->release(self->id_, self->services_->owner); },
-      [self, done = std::move(done)](Result<void> released) {
-        if (!released) self->warn(released.error());
+      [self, lane, done = std::move(done)](Result<void> released) {
+        if (!released) {
+          self->warn(released.error());
+          self->release_again(lane);
+        }
         done();
       });
+}
+
+// Later, unless the claim has been taken for something else by then.
+void SessionCore::release_again(const Lane& lane) {
+  const auto again = [weak = weak_from_this(), lane](const Result<void>& fired) {
+    const auto self = weak.lock();
+    if (!fired || !self) return;
+    const auto work = [self]() -> Result<void> {
+      const std::lock_guard writing(self->write_mutex_);  // not amid a claim
+      {
+        const std::lock_guard lock(self->mutex_);
+        if (self->claimed_) return {};
+      }
+      return self->services_->store->release(self->id_, self->services_->owner);
+    };
+    store_call<void>(self->services_->runtime, lane, work, [self, lane](Result<void> released) {
+      if (!released) self->release_again(lane);
+    });
+  };
+  services_->runtime.timer(lane, services_->options.claim_ttl / 3, again);
 }
 
 void SessionCore::touch(const Lane& lane) {

@@ -38,7 +38,8 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
               Handler<SessionRecord> done);
   // The machine's id, kept in memory until it is stored: a full disk must not lose a machine.
   void remember(std::optional<ProviderSandboxId> id);
-  // Gives the claim back. A failure is warned of: the claim expires by itself.
+  // Gives the claim back. A failure is warned of, and it is tried again behind the caller's back:
+  // for others on this machine the claim does not expire while this process lives.
   void release(const Lane& lane, std::function<void()> done);
   // Notes the time of use, not more than once in half a minute.
   void touch(const Lane& lane);
@@ -53,6 +54,7 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
   void attempt(std::shared_ptr<Acquire> call);
   void refused(std::shared_ptr<Acquire> call, Error error);
   void keep_alive(const Lane& lane);
+  void release_again(const Lane& lane);
   void renew(const Lane& lane, std::uint64_t round);
 
   const std::shared_ptr<const SessionServices> services_;

@@ -22,6 +22,15 @@ Result<void> check_session_id(const SessionId& id) {
   return {};
 }
 
+Error session_not_found(const SessionId& id) {
+  return Error(Status::not_found, "there is no session '" + id.str() + "'", "session.not_found");
+}
+
+Error session_exists(const SessionId& id) {
+  return Error(Status::already_exists, "the session '" + id.str() + "' exists already",
+               "session.exists");
+}
+
 SessionId make_session_id() {
   return SessionId("s-" + random_hex(8));
 }

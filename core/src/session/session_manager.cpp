@@ -11,15 +11,6 @@ namespace {
 
 using OpenHandler = Handler<std::shared_ptr<Session>>;
 
-Error exists_already(const SessionId& id) {
-  return Error(Status::already_exists, "the session '" + id.str() + "' exists already",
-               "session.exists");
-}
-
-Error unknown_session(const SessionId& id) {
-  return Error(Status::not_found, "there is no session '" + id.str() + "'", "session.not_found");
-}
-
 Result<void> check_provider(const SessionSpec& spec, const SessionRecord& record) {
   if (spec.provider.empty() || spec.provider == record.provider) return {};
   return Error(Status::conflict,
@@ -63,7 +54,7 @@ Result<SessionRecord> merge_env(SessionStore& store, SessionRecord record,
     if (written || written.error().reason != "store.revision" || attempt == 8) return written;
     auto found = store.find(record.id);
     if (!found) return std::move(found).error();
-    if (!*found) return unknown_session(record.id);
+    if (!*found) return session_not_found(record.id);
     record = std::move(**found);
   }
 }
@@ -236,7 +227,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
   }
 
   void reuse(const Call& call, const std::shared_ptr<SessionImpl>& session) {
-    if (call->mode == OpenMode::create) return std::move(call->done)(exists_already(call->spec.id));
+    if (call->mode == OpenMode::create) return std::move(call->done)(session_exists(call->spec.id));
     if (auto fits = check_provider(call->spec, session->record()); !fits)
       return std::move(call->done)(std::move(fits).error());
     if (call->spec.env.empty() && !call->spec.keep)
@@ -248,7 +239,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
           auto& store = *self->services_->store;
           auto found = store.find(call->spec.id);
           if (!found) return std::move(found).error();
-          if (!*found) return unknown_session(call->spec.id);
+          if (!*found) return session_not_found(call->spec.id);
           auto merged = merge_env(store, std::move(**found), call->spec.env);
           if (!merged) return merged;
           return store.hold(call->spec.id, self->holder(*call));
@@ -357,7 +348,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     auto& store = *services_->store;
     auto found = store.find(call.spec.id);
     if (!found) return std::move(found).error();
-    if (!*found) return unknown_session(call.spec.id);
+    if (!*found) return session_not_found(call.spec.id);
     if (auto fits = check_provider(call.spec, **found); !fits) return std::move(fits).error();
     return merge_env(store, std::move(**found), call.spec.env);
   }

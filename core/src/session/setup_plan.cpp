@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sandforge/host_config.hpp"
+#include "session/name_character.hpp"
 
 namespace sandforge {
 namespace {
@@ -29,16 +30,11 @@ Result<void> check_commands(const std::vector<std::string>& commands) {
   return {};
 }
 
-bool is_directory_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-';
-}
-
 // One component, so that markers and the checkout stay where they belong.
 Result<void> check_directory(const std::string& directory) {
   const bool safe = !directory.empty() && directory.size() <= 255 && directory.front() != '.' &&
                     directory.front() != '-' &&
-                    std::all_of(directory.begin(), directory.end(), is_directory_character);
+                    std::all_of(directory.begin(), directory.end(), is_name_character);
   if (safe) return {};
   return invalid("setup.bad_directory",
                  "'" + directory + "' cannot be the directory of a repository");

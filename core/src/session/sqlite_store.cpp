@@ -62,10 +62,6 @@ std::optional<std::string> sandbox_text(const SessionRecord& record) {
   return record.sandbox_id->str();
 }
 
-Error not_found(const SessionId& id) {
-  return Error(Status::not_found, "there is no session '" + id.str() + "'", "session.not_found");
-}
-
 Error claimed_by(const Claim& claim) {
   Error error(Status::conflict, "another host is changing the session", "store.claimed");
   error.details.set("owner", claim.owner);
@@ -91,10 +87,7 @@ class SqliteSessionStore final : public SessionStore {
 
   Result<SessionRecord> insert(const SessionRecord& record) override {
     return change([&] {
-      if (find_row(record.id))
-        throw Failure{Error(Status::already_exists,
-                            "the session '" + record.id.str() + "' exists already",
-                            "session.exists")};
+      if (find_row(record.id)) throw Failure{session_exists(record.id)};
       write_row(record, 1,
                 "INSERT INTO session (provider, revision, generation, sandbox_id, status, setup, "
                 "settings, config_file, options, context, working_directory, plan, start_key, "
@@ -167,7 +160,7 @@ class SqliteSessionStore final : public SessionStore {
           .bind(at_ns)
           .bind(id.str())
           .run();
-      if (db_.changes() == 0) throw Failure{not_found(id)};
+      if (db_.changes() == 0) throw Failure{session_not_found(id)};
     });
   }
 
@@ -281,7 +274,7 @@ class SqliteSessionStore final : public SessionStore {
 
   SessionRecord expect_row(const SessionId& id) {
     auto record = find_row(id);
-    if (!record) throw Failure{not_found(id)};
+    if (!record) throw Failure{session_not_found(id)};
     return std::move(*record);
   }
 

@@ -1,4 +1,4 @@
-// A function of the store on the blocking pool, its answer on a lane.
+// A function of the store on the pool for that, its answer on a lane.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sandforge {
 template <class T, class Work>
 void store_call(Runtime& runtime, const Lane& lane, Work work, Handler<T> done) {
   auto slot = std::make_shared<std::optional<Result<T>>>();
-  runtime.post_blocking(
+  runtime.post_store(
       lane, [slot, work = std::move(work)]() mutable { slot->emplace(work()); },
       [slot, done = std::move(done)](Result<void> ran) mutable {
         if (!ran) {

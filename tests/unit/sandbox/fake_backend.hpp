@@ -60,11 +60,23 @@ struct StartScript {
   std::optional<ProviderSandboxId> identity;  // told before the answer
   bool makes_machine = false;                 // although it fails
   bool hold = false;                          // the answer waits for World::release
+  bool cancellable = false;                   // held for good: only to cancel it is an answer
 };
 
 struct Counts {
   int describes = 0, creates = 0, starts = 0, stops = 0, destroys = 0, spawns = 0, infos = 0,
       lists = 0;
+};
+
+class CancelledStart final : public Pending {
+ public:
+  explicit CancelledStart(std::function<void()> answer) : answer_(std::move(answer)) {}
+  void cancel() noexcept override {
+    if (auto answer = std::exchange(answer_, nullptr)) answer();
+  }
+
+ private:
+  std::function<void()> answer_;
 };
 
 class Provider;
@@ -191,6 +203,12 @@ class Box final : public SandboxBackend,
     world_->start_requests.push_back(std::move(request));
     StartScript script = take(world_->start_scripts);
     auto answer = shared(std::move(done));
+    if (script.cancellable) {
+      hold_or_go(true, [] {});
+      return std::make_shared<CancelledStart>([lane = lane_, answer] {
+        lane.post([answer] { (*answer)(Error(Status::cancelled, "the start was cancelled")); });
+      });
+    }
     hold_or_go(script.hold, [self = shared_from_this(), script, on_identity, answer] {
       if (script.identity) on_identity(*script.identity);
       if (script.error && !script.makes_machine) return (*answer)(*script.error);

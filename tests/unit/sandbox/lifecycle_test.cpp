@@ -30,7 +30,98 @@ std::future<Result<CommandResult>> run_later(Sandbox& sandbox, const std::string
       [&](auto done) { sandbox.async_execute_command(text, {}, {}, std::move(done)); });
 }
 
+void tear_down_while_starting(Fixture& f, bool destroy, Status expected) {
+  auto start = start_later(*f.sandbox);
+  REQUIRE(f.world->wait_held());
+  auto end = destroy ? destroy_later(*f.sandbox) : stop_later(*f.sandbox);
+  const auto failed = get(start);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.error().code == expected);
+  CHECK(get(end).ok());
+  CHECK(f.sandbox->status() == (destroy ? SandboxStatus::destroyed : SandboxStatus::stopped));
+}
+
 }  // namespace
+
+TEST_CASE("a start that a stop or a destroy waits for is cancelled") {
+  const bool destroy = GENERATE(false, true);
+  Fixture f;
+  fake::StartScript script;
+  script.cancellable = true;
+  f.world->next_start(script);
+  tear_down_while_starting(f, destroy, Status::cancelled);
+  CHECK(f.world->counts().destroys == (destroy ? 1 : 0));
+  CHECK(f.sandbox->start().outcome == StartOutcome::created);
+}
+
+TEST_CASE("a provider that does not end a cancelled start holds up neither stop nor destroy") {
+  const bool destroy = GENERATE(false, true);
+  SandboxConfig config;
+  config.cancel_grace = std::chrono::milliseconds(0);
+  Fixture f(config);
+  f.world->next_start(held());
+  tear_down_while_starting(f, destroy, Status::timeout);
+  // The machine that comes too late goes the way of the sandbox.
+  f.world->release();
+  CHECK(eventually([&] {
+    const auto counts = f.world->counts();
+    return counts.destroys + counts.stops == 2;
+  }));
+  CHECK(eventually([&] {
+    const std::lock_guard lock(f.world->mutex);
+    const auto machine = f.world->machines.find("s1");
+    if (destroy) return machine == f.world->machines.end();
+    return machine->second.state == MachineState::stopped;
+  }));
+  CHECK(f.sandbox->start().outcome == (destroy ? StartOutcome::created : StartOutcome::connected));
+}
+
+TEST_CASE("a start that is wanted again keeps the machine that came too late") {
+  SandboxConfig config;
+  config.cancel_grace = std::chrono::milliseconds(0);
+  Fixture f(config);
+  f.world->next_start(held());
+  tear_down_while_starting(f, false, Status::timeout);
+  f.sandbox->start();
+  f.world->release();
+  CHECK(f.sandbox->execute_command("echo here").out == "here\n");
+  CHECK(f.world->counts().stops == 1);
+}
+
+TEST_CASE("a start has a limit of time, whether or not its provider keeps to it") {
+  const bool obedient = GENERATE(true, false);
+  SandboxConfig config;
+  config.start_timeout = std::chrono::milliseconds(1);
+  config.cancel_grace = std::chrono::milliseconds(0);
+  Fixture f(config);
+  fake::StartScript script;
+  script.cancellable = obedient;
+  script.hold = true;
+  f.world->next_start(script);
+  CHECK(error_of([&] { f.sandbox->start(); }).code == Status::timeout);
+  CHECK(f.world->starts().at(0).timeout == std::chrono::milliseconds(1));
+  CHECK(f.sandbox->status() == SandboxStatus::error);
+  f.sandbox->destroy();
+  CHECK(f.world->machine_count() == 0);
+}
+
+TEST_CASE("a template that is never told holds up no stop") {
+  SandboxConfig config;
+  config.cancel_grace = std::chrono::milliseconds(0);
+  std::promise<Handler<std::optional<std::string>>> asked;
+  config.template_document = [&](Handler<std::optional<std::string>> done) {
+    asked.set_value(std::move(done));
+  };
+  Fixture f(config);
+  auto start = start_later(*f.sandbox);
+  auto handler = asked.get_future().get();
+  auto stop = stop_later(*f.sandbox);
+  CHECK(get(stop).ok());
+  CHECK(get(start).error().reason == "sandbox.start_stuck");
+  std::move(handler)(std::optional<std::string>("late"));
+  CHECK(f.sandbox->status() == SandboxStatus::stopped);
+  CHECK(f.world->counts().starts == 0);
+}
 
 TEST_CASE("a sandbox starts, runs a command, stops and is destroyed") {
   Fixture f;

@@ -322,6 +322,70 @@ TEST_CASE("A host that lost its claim leaves the machine to the one that took it
   CHECK(site.world->machine_count() == 1);
 }
 
+namespace {
+
+// A store that cannot write when a claim is to be released, so many times.
+class StuckStore final : public SessionStore {
+ public:
+  StuckStore(std::shared_ptr<SessionStore> store, int failures)
+      : store_(std::move(store)), failures_(failures) {}
+
+  Result<SessionRecord> insert(const SessionRecord& record) override {
+    return store_->insert(record);
+  }
+  Result<std::optional<SessionRecord>> find(const SessionId& id) override {
+    return store_->find(id);
+  }
+  Result<std::vector<SessionRecord>> list(const SessionQuery& query) override {
+    return store_->list(query);
+  }
+  Result<SessionRecord> update(const SessionRecord& record) override {
+    return store_->update(record);
+  }
+  Result<void> erase(const SessionId& id, std::optional<std::uint64_t> revision) override {
+    return store_->erase(id, revision);
+  }
+  Result<void> touch(const SessionId& id, std::int64_t at_ns) override {
+    return store_->touch(id, at_ns);
+  }
+  Result<SessionRecord> claim(const SessionId& id, const std::string& owner, milliseconds ttl,
+                              bool steal) override {
+    return store_->claim(id, owner, ttl, steal);
+  }
+  Result<void> renew(const SessionId& id, const std::string& owner, milliseconds ttl) override {
+    return store_->renew(id, owner, ttl);
+  }
+  Result<SessionRecord> hold(const SessionId& id, const std::string& holder) override {
+    return store_->hold(id, holder);
+  }
+  Result<void> release(const SessionId& id, const std::string& owner) override {
+    if (failures_-- > 0) return Error(Status::no_space, "no space left", "store.full");
+    return store_->release(id, owner);
+  }
+
+ private:
+  const std::shared_ptr<SessionStore> store_;
+  std::atomic<int> failures_;
+};
+
+}  // namespace
+
+TEST_CASE("A claim that could not be given back is given back later") {
+  Site site;
+  SessionManager::Options options;
+  options.claim_ttl = milliseconds(3);
+  std::atomic<int> warnings{0};
+  options.warn = [&](const SessionId&, const Error&) { ++warnings; };
+  site.wrap_store = [](std::shared_ptr<SessionStore> store) {
+    return std::make_shared<StuckStore>(std::move(store), 2);
+  };
+  const auto host = site.host(options);
+  host.manager->open(spec("s1"), OpenMode::create);
+  CHECK(host.manager->start(SessionId("s1")).outcome == StartOutcome::created);
+  CHECK(eventually([&] { return !site.record("s1").claim; }));
+  CHECK(warnings >= 1);
+}
+
 TEST_CASE("A claim is renewed while a start takes long") {
   Site site;
   SessionManager::Options options;
@@ -454,6 +518,39 @@ TEST_CASE("Destroy takes a stuck start over, and the late machine is removed") {
   site.world->release();
   CHECK_FALSE(get(start).ok());
   CHECK(eventually([&] { return site.world->machine_count() == 0; }));
+}
+
+TEST_CASE("Sessions go on while plugins keep every blocking thread busy") {
+  Site site;
+  const auto host = site.host();
+  std::promise<void> go;
+  const auto wait = go.get_future().share();
+  std::atomic<int> busy{0};
+  std::vector<std::future<Result<void>>> work;
+  for (std::size_t i = 0; i < Runtime::Options().blocking_threads; ++i)
+    work.push_back(later<void>([&](auto done) {
+      site.runtime.post_blocking(
+          site.runtime.make_lane(),
+          [&busy, wait] {
+            ++busy;
+            wait.wait();
+          },
+          std::move(done));
+    }));
+  CHECK(eventually([&] { return busy == static_cast<int>(work.size()); }));
+  auto opened = later<std::shared_ptr<Session>>(
+      [&](auto done) { host.manager->async_open(spec("s1"), OpenMode::create, std::move(done)); });
+  const bool answered = eventually([&] { return !is_open(opened); });
+  CHECK(answered);
+  if (answered) {
+    host.manager->start(SessionId("s1"));
+    host.manager->stop(SessionId("s1"));
+    host.manager->destroy(SessionId("s1"));
+    CHECK(busy == static_cast<int>(work.size()));
+  }
+  go.set_value();
+  for (auto& one : work)
+    CHECK(get(one).ok());
 }
 
 TEST_CASE("A machine that is gone is made anew, as a new generation with set-up to do") {

@@ -33,6 +33,7 @@ struct Site {
   Host host(SessionManager::Options options = {}, std::function<std::int64_t()> now_ms = nullptr) {
     Host out;
     out.store = open_store(dir, std::move(now_ms));
+    if (wrap_store) out.store = wrap_store(out.store);
     if (!options.resolve)
       options.resolve = [](const std::string& reference) -> std::optional<std::string> {
         if (reference == "${KNOWN}") return "from-host";
@@ -68,6 +69,8 @@ struct Site {
   TempDir dir;
   Runtime runtime;
   std::shared_ptr<fake::World> world = std::make_shared<fake::World>(runtime);
+  // Of hosts that are made from now on.
+  std::function<std::shared_ptr<SessionStore>(std::shared_ptr<SessionStore>)> wrap_store;
   std::atomic<int> opened{0};
   std::atomic<OpenPurpose> last_purpose{OpenPurpose::use};
 };

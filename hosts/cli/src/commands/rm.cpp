@@ -6,9 +6,7 @@ namespace {
 
 void remove_session(App& app, const SessionId& id, bool force) {
   check_session_id(id).value();
-  if (!force && !app.store().find(id).value())
-    throw_error(
-        Error(Status::not_found, "there is no session '" + id.str() + "'", "session.not_found"));
+  if (!force && !app.store().find(id).value()) throw_error(session_not_found(id));
   try {
     app.manager().destroy(id);
   } catch (const Exception& failure) {
