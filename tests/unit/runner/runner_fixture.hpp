@@ -92,14 +92,17 @@ class RunnerHost {
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   TempDir folder;
-  Runtime runtime;
-  std::unique_ptr<ProviderRegistry> registry;
 
  private:
+  // Outlive the threads that write to the log.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string log_;
   bool held_ = false;
+
+ public:
+  Runtime runtime;
+  std::unique_ptr<ProviderRegistry> registry;
 };
 
 template <class F>
