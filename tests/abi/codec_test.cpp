@@ -216,6 +216,7 @@ TEST_CASE("a member that whoever filled the struct did not know is not read") {
   CHECK(reader.whole());
   CHECK(back.window == 7);
   CHECK(back.tag.ptr == nullptr);
+  CHECK(back.struct_size == command.struct_size);
 }
 
 TEST_CASE("a count that the frame cannot hold is refused before anything is allocated") {

@@ -61,7 +61,7 @@ TEST_CASE("a header with anything wrong in it is malformed, whatever follows") {
   };
   CHECK(with(4, 3) == ParseResult::frame);
   CHECK(with(4, 0) == ParseResult::malformed);   // kind
-  CHECK(with(4, 6) == ParseResult::malformed);   // kind
+  CHECK(with(4, 7) == ParseResult::malformed);   // kind
   CHECK(with(5, 1) == ParseResult::malformed);   // reserved
   CHECK(with(7, 1) == ParseResult::malformed);   // reserved
   CHECK(with(10, 1) == ParseResult::malformed);  // method

@@ -113,13 +113,14 @@ class Runtime {
   // not run. An exception of the work arrives as Status::internal. [any]
   std::shared_ptr<Pending> post_blocking(Lane lane, std::function<void()> work, Handler<void> done);
 
+  // The same on a few threads of their own, for core's calls to its store: work of plugins that
+  // blocks holds up no stop, no destroy and no claim. [any]
+  std::shared_ptr<Pending> post_store(Lane lane, std::function<void()> work, Handler<void> done);
+
   // Runs `work`, which waits for something that is none of this Runtime's threads. Where the caller
   // is one of them, a pool thread runs lanes in its place meanwhile: only the caller's own lane
   // waits. For calls that cannot be asynchronous. [any]
   void while_waiting(const std::function<void()>& work);
-  // The same on a few threads of their own, for core's calls to its store: work of plugins that
-  // blocks holds up no stop, no destroy and no claim. [any]
-  std::shared_ptr<Pending> post_store(Lane lane, std::function<void()> work, Handler<void> done);
 
   // Something that would keep the threads busy for ever: it is cancelled by the destructor. What
   // has been released is forgotten. [any]

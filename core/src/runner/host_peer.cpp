@@ -141,6 +141,7 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     attempt.stage = LoadStage::init_failed;
     attempt.message = fmt::format("could not be initialised: it took longer than {} in its process",
                                   in_words(limit));
+    peer->hung();  // one that does not come to an end by itself is not asked for it
     peer->stop();
     host_failed = peer->host_failed_;
     return nullptr;

@@ -113,14 +113,17 @@ class RunnerHost {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   std::shared_ptr<TokenSource> tokens = std::make_shared<TokenSource>();
   TempDir folder;
-  Runtime runtime;
-  std::unique_ptr<ProviderRegistry> registry;
 
  private:
+  // Outlive the threads that write to the log.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string log_;
   bool held_ = false;
+
+ public:
+  Runtime runtime;
+  std::unique_ptr<ProviderRegistry> registry;
 };
 
 template <class F>
