@@ -232,6 +232,7 @@ void Supervisor::tree_ended(Process& process) {
     answer(waiters->second);
     kill_waiters_.erase(waiters);
   }
+  if (released_early_.count(process.id()) != 0) loop_.later([this] { forget_early(); });
   if (leaving_) shut_down();
 }
 
@@ -241,9 +242,25 @@ void Supervisor::release(Connection& connection, std::uint64_t channel, Process&
     return;
   }
   remember_released(process.request().request_id);
-  forget(process);
+  if (process.ending()) {
+    released_early_.insert(process.id());
+  } else {
+    forget(process);
+  }
   // It comes along with the next command, whose host need not wake up for it.
   connection.send_lazily(wire::FrameType::done, channel, {});
+}
+
+void Supervisor::forget_early() {
+  for (auto it = released_early_.begin(); it != released_early_.end();) {
+    Process* process = find(*it);
+    if (process && process->ending()) {
+      ++it;
+      continue;
+    }
+    if (process) forget(*process);
+    it = released_early_.erase(it);
+  }
 }
 
 void Supervisor::remember_released(const std::string& request_id) {

@@ -109,6 +109,7 @@ class Supervisor {
   void stray_reaped(pid_t pid);
   void remember_released(const std::string& request_id);
   void forget(Process& process);
+  void forget_early();
   void evict();
   posix::TreeIdentity whole_tree() const;
   void stop_step();
@@ -143,6 +144,7 @@ class Supervisor {
   std::unordered_map<pid_t, std::uint64_t> sessions_;
   std::unordered_map<pid_t, Stray> strays_;
   std::unordered_set<std::string> released_;
+  std::unordered_set<std::uint64_t> released_early_;  // processes whose tree is still being ended
   std::deque<std::string> released_order_;
   std::deque<std::uint64_t> over_order_;
   std::map<std::string, std::string> environment_;

@@ -192,6 +192,23 @@ TEST_CASE("B06 kill ends leader and child, and answers whether it ran", "[cases.
   CHECK(unknown.error->code == wire::ErrorCode::not_found);
 }
 
+TEST_CASE("B06 a command that is released while its tree is being ended is ended to the last",
+          "[cases.B06]") {
+  const std::string child = long_sleep();
+  Guest guest;
+  Host& host = guest.host();
+  const auto id = host.spawn(shell("(trap '' TERM; exec " + child +
+                                   ") >/dev/null 2>&1 & trap 'exit 0' TERM; "
+                                   "echo ready; while :; do sleep 0.01; done"));
+  REQUIRE(host.until([&] { return host.of(id).out == "ready\n" && runs(child); }));
+  const auto kill = host.client.kill(id, 1000);
+  const Seen s = host.wait(id);
+  CHECK(host.wait(host.client.release(s.started->process)).done);
+  CHECK(host.wait(kill).done == std::uint64_t{1});
+  CHECK_FALSE(runs(child));
+  REQUIRE(host.wait(host.client.kill(s.started->process, 0)).error);
+}
+
 TEST_CASE("B06 a stopped command is ended too", "[cases.B06]") {
   Guest guest;
   Host& host = guest.host();

@@ -47,8 +47,13 @@ SandboxConfig counting_starts(const Host& host, std::atomic<int>& hooks) {
 void starts(Host& host) {
   std::atomic<int> hooks{0};
   const auto sandbox = host.make(counting_starts(host, hooks));
+  // The start asks the provider, whose lane is held until all have asked for the start: who came
+  // after the end of one that is fast would rightly hear "connected".
+  std::promise<void> asked;
+  host.provider()->lane().post([all_asked = asked.get_future().share()] { all_asked.wait(); });
   auto all = at_once<StartedInfo>(
       kMany, [&](int, Handler<StartedInfo> done) { sandbox->async_start(std::move(done)); });
+  asked.set_value();
   for (auto& one : all) {
     const auto started = one.get();
     REQUIRE(started.ok());
