@@ -90,8 +90,10 @@ struct SandboxConfig {
   std::optional<std::string> seed_checkpoint_name;
   // Of a start up to its hook, which is then cancelled and fails with timeout; absent or 0: none.
   std::optional<std::chrono::milliseconds> start_timeout;
-  // What a provider gets to end a start that is cancelled, by its timeout or because a stop or a
-  // destroy waits for it. Then the start fails with timeout all the same, and they go on.
+  // How long a stop or a destroy waits for a start before it is cancelled.
+  std::chrono::milliseconds start_patience{10'000};
+  // What a provider gets to end a start that is cancelled. Then the start fails with timeout all the
+  // same, and what waits for it goes on.
   std::chrono::milliseconds cancel_grace{10'000};
   std::optional<EnvMap> env;     // the sandbox's own, where the context's function gives none
   EnvMap overlay;                // seed of the runtime overlay
@@ -147,7 +149,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
 
   // start, stop and destroy take effect in the order of their calls, one after the other; calls of
   // one kind in a row share one result. What is done already succeeds without asking the provider.
-  // A stop or destroy cancels the start that it has to wait for, unless its hook runs already.
+  // A stop or destroy that waits too long for a start cancels it, unless its hook runs already.
 
   // Start on running answers connected. A failed start can be tried again, also by a command. gone:
   // the machine that was known no longer exists; the next start provisions anew.

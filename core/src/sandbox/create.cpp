@@ -41,7 +41,7 @@ Result<void> check_config(const SandboxConfig& config) {
   if (config.timeout && config.timeout->count() < 0)
     return invalid("the timeout is negative", "sandbox.timeout");
   if ((config.start_timeout && config.start_timeout->count() < 0) ||
-      config.cancel_grace.count() < 0)
+      config.start_patience.count() < 0 || config.cancel_grace.count() < 0)
     return invalid("a time limit of the start is negative", "sandbox.start_timeout");
   if (config.idle_timeout && config.idle_timeout->count() < 0)
     return invalid("the idle timeout is negative", "sandbox.idle_timeout");

@@ -27,13 +27,13 @@ void Lifecycle::start(Handler<StartedInfo> done) {
 
 void Lifecycle::stop(Handler<void> done) {
   join(Kind::stop).ended.push_back(std::move(done));
-  cancel_start();
+  hurry_start();
   pump();
 }
 
 void Lifecycle::destroy(Handler<void> done) {
   join(Kind::destroy).ended.push_back(std::move(done));
-  cancel_start();
+  hurry_start();
   pump();
 }
 

@@ -36,6 +36,7 @@ class Lifecycle {
     std::optional<EnvMap> env;
     TemplateFn template_document;
     std::chrono::milliseconds start_timeout{0};  // 0: none
+    std::chrono::milliseconds start_patience{0};
     std::chrono::milliseconds cancel_grace{0};
   };
   // epoch: that stretch of running has ended, or its machine is gone.
@@ -91,6 +92,7 @@ class Lifecycle {
   void identified(std::uint64_t serial, const ProviderSandboxId& id);
   void start_answered(Result<StartResult> result);
   void limit_start();
+  void hurry_start();
   void cancel_start();
   void give_start_up(std::uint64_t serial);
   void answered_too_late(SandboxBackend& backend, const Result<StartResult>& result);

@@ -89,7 +89,17 @@ void Lifecycle::limit_start() {
                   });
 }
 
-// The start that runs takes too long, or a stop or a destroy waits for it.
+// A stop or a destroy waits for the start that runs.
+void Lifecycle::hurry_start() {
+  if (!current_ || current_->kind != Kind::start || current_->in_hook) return;
+  deadlines_->add(after(Clock::now(), plan_.start_patience),
+                  [this, weak = owner_, serial = serial_] {
+                    const auto alive = weak.lock();
+                    if (alive && serial == serial_) cancel_start();
+                  });
+}
+
+// The start that runs takes too long, for itself or for what waits.
 void Lifecycle::cancel_start() {
   const bool starting = current_ && current_->kind == Kind::start && !current_->in_hook;
   if (!starting || std::exchange(start_cancelled_, true)) return;

@@ -17,6 +17,7 @@ Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
   plan.env = config.env;
   plan.template_document = config.template_document;
   plan.start_timeout = config.start_timeout.value_or(std::chrono::milliseconds(0));
+  plan.start_patience = config.start_patience;
   plan.cancel_grace = config.cancel_grace;
   plan.request.settings = config.settings;
   plan.request.working_directory = config.working_directory;

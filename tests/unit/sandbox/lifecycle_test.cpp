@@ -43,9 +43,11 @@ void tear_down_while_starting(Fixture& f, bool destroy, Status expected) {
 
 }  // namespace
 
-TEST_CASE("a start that a stop or a destroy waits for is cancelled") {
+TEST_CASE("a start that a stop or a destroy waits for too long is cancelled") {
   const bool destroy = GENERATE(false, true);
-  Fixture f;
+  SandboxConfig config;
+  config.start_patience = std::chrono::milliseconds(0);
+  Fixture f(config);
   fake::StartScript script;
   script.cancellable = true;
   f.world->next_start(script);
@@ -57,7 +59,7 @@ TEST_CASE("a start that a stop or a destroy waits for is cancelled") {
 TEST_CASE("a provider that does not end a cancelled start holds up neither stop nor destroy") {
   const bool destroy = GENERATE(false, true);
   SandboxConfig config;
-  config.cancel_grace = std::chrono::milliseconds(0);
+  config.start_patience = config.cancel_grace = std::chrono::milliseconds(0);
   Fixture f(config);
   f.world->next_start(held());
   tear_down_while_starting(f, destroy, Status::timeout);
@@ -78,7 +80,7 @@ TEST_CASE("a provider that does not end a cancelled start holds up neither stop 
 
 TEST_CASE("a start that is wanted again keeps the machine that came too late") {
   SandboxConfig config;
-  config.cancel_grace = std::chrono::milliseconds(0);
+  config.start_patience = config.cancel_grace = std::chrono::milliseconds(0);
   Fixture f(config);
   f.world->next_start(held());
   tear_down_while_starting(f, false, Status::timeout);
@@ -92,7 +94,7 @@ TEST_CASE("a start has a limit of time, whether or not its provider keeps to it"
   const bool obedient = GENERATE(true, false);
   SandboxConfig config;
   config.start_timeout = std::chrono::milliseconds(1);
-  config.cancel_grace = std::chrono::milliseconds(0);
+  config.start_patience = config.cancel_grace = std::chrono::milliseconds(0);
   Fixture f(config);
   fake::StartScript script;
   script.cancellable = obedient;
@@ -107,7 +109,7 @@ TEST_CASE("a start has a limit of time, whether or not its provider keeps to it"
 
 TEST_CASE("a template that is never told holds up no stop") {
   SandboxConfig config;
-  config.cancel_grace = std::chrono::milliseconds(0);
+  config.start_patience = config.cancel_grace = std::chrono::milliseconds(0);
   std::promise<Handler<std::optional<std::string>>> asked;
   config.template_document = [&](Handler<std::optional<std::string>> done) {
     asked.set_value(std::move(done));
