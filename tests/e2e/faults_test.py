@@ -68,11 +68,11 @@ def test_the_proxy_serves_until_a_signal_and_says_what_its_rules_did(t):
             client.sendall(b"hello")
             with server.accept()[0] as served:
                 assert served.recv(5) == b"hello"
-        with socket.create_connection(("127.0.0.1", port), 60) as client:
-            try:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 60) as client:
                 assert client.recv(1) == b"", "the connection was to be refused"
-            except ConnectionResetError:
-                pass
+        except ConnectionResetError:
+            pass  # as early as in connect
         proxy.send_signal(signal.SIGTERM)
         ended = t.finish(proxy, 0)
         assert ended.json == {"connections": 2, "struck": [1]}, ended
