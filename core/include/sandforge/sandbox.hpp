@@ -92,8 +92,8 @@ struct SandboxConfig {
   std::optional<std::chrono::milliseconds> start_timeout;
   // How long a stop or a destroy waits for a start before it is cancelled.
   std::chrono::milliseconds start_patience{10'000};
-  // What a provider gets to end a start that is cancelled. Then the start fails with timeout all the
-  // same, and what waits for it goes on.
+  // What a provider gets to end a start that is cancelled. Then the start fails with timeout all
+  // the same, and what waits for it goes on.
   std::chrono::milliseconds cancel_grace{10'000};
   std::optional<EnvMap> env;     // the sandbox's own, where the context's function gives none
   EnvMap overlay;                // seed of the runtime overlay

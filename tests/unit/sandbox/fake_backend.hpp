@@ -171,7 +171,7 @@ class World : public std::enable_shared_from_this<World> {
   Program program = basic_program;
   bool enforce_timeouts = true;
   std::vector<std::string> features = command_features();
-  bool strict_lanes = false;  // create is refused outside the provider's lane
+  bool strict_lanes = false;                  // create is refused outside the provider's lane
   bool has_processes = false;                 // the processes extension
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
   std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
