@@ -191,7 +191,8 @@ void ProcessEvents::push_data(Channel channel, Bytes bytes) {
   {
     const std::lock_guard lock(mutex_);
     auto* last = queue_.empty() ? nullptr : std::get_if<Data>(&queue_.back());
-    // What waits costs its bytes, and not an event for each piece, however small a plugin cuts them.
+    // What waits costs its bytes, and not an event for each piece, however small a plugin cuts
+    // them.
     if (last != nullptr && last->channel == channel) {
       last->bytes.insert(last->bytes.end(), bytes.begin(), bytes.end());
       return;

@@ -47,7 +47,8 @@ Result<std::shared_ptr<ProcessBackend>> spawn(Bench& bench, SandboxBackend& sand
 Events joined(const Events& events) {
   Events out;
   for (const auto& event : events) {
-    const bool more = !out.empty() && event.rfind("out ", 0) == 0 && out.back().rfind("out ", 0) == 0;
+    const bool more =
+        !out.empty() && event.rfind("out ", 0) == 0 && out.back().rfind("out ", 0) == 0;
     if (more)
       out.back() += event.substr(4);
     else
