@@ -54,13 +54,13 @@ TEST_CASE_METHOD(LocalFixture,
 
 TEST_CASE_METHOD(LocalFixture, "a guest that answers is kept, however quiet its commands are") {
   json::Object options;
-  options.set("guestSilenceMs", 400);
+  options.set("guestSilenceMs", 2000);
   SandboxConfig config;
   config.id = "s";
   const auto sandbox = make(open(options), std::move(config));
   sandbox->start();
   const pid_t guest = guest_of(folder().string());
-  CHECK(sh(*sandbox, "sleep 1.5; echo done").out == "done\n");
+  CHECK(sh(*sandbox, "sleep 3; echo done").out == "done\n");
   CHECK(guest_of(folder().string()) == guest);
 }
 
