@@ -38,9 +38,9 @@ TEST_CASE_METHOD(LocalFixture,
   config.env = {{"MINE", std::string("kept")}};
   const auto sandbox = make(open(options), std::move(config));
   sandbox->start();
-  const auto process = sandbox->spawn(
-      shell("echo $$ > leader; setsid sh -c 'echo $$ > escaped; exec sleep 999' & "
-            "until test -s escaped; do :; done; kill -STOP $PPID; sleep 999"));
+  const auto process =
+      sandbox->spawn(shell("echo $$ > leader; setsid sh -c 'echo $$ > escaped; exec sleep 999' & "
+                           "until test -s escaped; do :; done; kill -STOP $PPID; sleep 999"));
   const pid_t leader = read_pid(folder() / "leader");
   const pid_t escaped = read_pid(folder() / "escaped");
   const auto result = process->wait();
