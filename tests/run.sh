@@ -55,7 +55,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset "${!LC_@}"
 export LANG=C.UTF-8
 build=build/$preset
-too_slow=$build/too-slow
 
 stage_install() {
   [[ $install == yes ]] || return 0
@@ -75,15 +74,12 @@ stage_build() {
   local target=all
   [[ -z $label ]] || target=tests-$label
   cmake --build "$build" --target "$target" -j "$jobs"
-  rm -f "$too_slow"
-  # A file that compiles too slowly is reported with the failed tests, not instead of them.
-  tests/tools/slowest.sh "$build" || touch "$too_slow"
+  tests/tools/slowest.sh "$build"
 }
 
 stage_test() {
-  local results=$PWD/$build/results.xml only=() also=
+  local results=$PWD/$build/results.xml only=()
   [[ -z $label ]] || only=(-L "^$label\$")
-  [[ ! -f $too_slow ]] || also="compile times (see the end of the build)"
   rm -f "$results"
   # In CI a test that fails is run once more, so that a stall of a shared machine is no failure: what
   # fails first is in the output above the totals all the same.
@@ -92,7 +88,7 @@ stage_test() {
   ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${again[@]}" \
     --output-junit "$results" "${only[@]}" </dev/null || true
   [[ -f $results ]] || results=/dev/null
-  awk -v "also=$also" -f tests/tools/summary.awk "$results"
+  awk -f tests/tools/summary.awk "$results"
 }
 
 for stage in "${stages[@]}"; do

@@ -73,6 +73,8 @@ def test_providers_describe_and_settings(t):
     assert described["capabilities"] == {"template": False,
                                          "builds": {"available": False, "history": False}}
     assert described["settingsSchema"]["properties"] == {}
+    for key in ("displayName", "description", "optionsSchema"):
+        assert described[key] == provider[key], described
     assert t.sf("settings", "effective", "local", "--json").json == {"provider": "local",
                                                                     "settings": {}}
     doctor = t.sf("plugins", "doctor", "--json").json

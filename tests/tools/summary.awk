@@ -1,6 +1,5 @@
 # Reads the JUnit file that ctest writes; prints the skipped tests with their reasons, the failed
 # ones, and as the last line "N passed, N failed" with ", N skipped" where there are some.
-# The variable `also` names a check outside ctest that failed.
 # Exit code 1 when a test failed or none ran.
 
 function attribute(line, name,    text) {
@@ -34,7 +33,6 @@ reason == "" && match($0, /(SKIPPED|skipped): .*/) {
   }
 }
 END {
-  if (also != "") fails[failed++] = also
   if (skipped) print "\nSkipped:"
   for (i = 0; i < skipped; i++) print "  " skips[i]
   if (failed) print "\nFailed:"

@@ -88,7 +88,7 @@ Result<std::shared_ptr<Sandbox>> SandboxImpl::clone(CloneOptions options) const 
   config.context = std::move(context);
   config.hooks = {};
   auto provider = provider_->for_clone();
-  return Sandbox::create(runtime_, provider ? std::move(provider) : provider_, std::move(config));
+  return Sandbox::create(runtime_, provider ? std::move(provider) : provider_, config);
 }
 
 }  // namespace sandbox

@@ -5,6 +5,13 @@ using namespace conformance_test;
 
 namespace {
 
+// A case takes four times as long there, and all of them run in the other builds.
+#if defined(__SANITIZE_ADDRESS__)
+const bool kSanitized = true;
+#else
+const bool kSanitized = false;
+#endif
+
 // What is neither pass nor not applicable.
 std::vector<std::string> not_green(const conformance::Report& report) {
   std::vector<std::string> out;
@@ -30,17 +37,21 @@ Verdict verdict_of(const conformance::Report& report, const std::string& id) {
 }  // namespace
 
 TEST_CASE("the minimal provider in C++ passes the whole suite") {
-  const auto report = conformance::run(request(EXAMPLE_MINIMAL_CPP));
+  const auto report = conformance::run(kSanitized ? request(EXAMPLE_MINIMAL_CPP, {"cases.A*"})
+                                                  : request(EXAMPLE_MINIMAL_CPP));
   INFO(to_text(report));
   CHECK(not_green(report).empty());
-  CHECK(report.count(Verdict::pass) > 220);
+  CHECK(report.count(Verdict::pass) > (kSanitized ? 30U : 220U));
 }
 
 // All of it by tests/package: it is the template for plugins of C, too.
 TEST_CASE("the minimal provider in C passes what is about sandboxes and the ends of commands") {
-  const auto report =
-      conformance::run(request(EXAMPLE_MINIMAL_C, {"cases.A0*", "cases.A17*", "cases.A19*",
-                                                   "cases.B*", "cases.D*", "contract.E*"}));
+  auto wanted = request(EXAMPLE_MINIMAL_C, {"cases.A0*", "cases.D*"});
+  if (!kSanitized) {
+    for (const auto* more : {"cases.A17*", "cases.A19*", "cases.B*", "contract.E*"})
+      wanted.include.emplace_back(more);
+  }
+  const auto report = conformance::run(wanted);
   INFO(to_text(report));
   CHECK(not_green(report).empty());
 }

@@ -146,21 +146,6 @@ TEST_CASE("what keeps the host from starting a process is no fault of the plugin
   std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
   CHECK(sandbox->execute_command("hello").out == "hello");
 
-  // No descriptors left: for its socket, its pipe, or the start itself.
-  end_of(*sandbox, "kill");
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
-  const rlimit none{3, limit.rlim_max};
-  for (int i = 0; i < 6; ++i) {
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-    const Error error = error_of([&] { sandbox->execute_command("hello"); });
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    CHECK(error.reason == "plugin.load_failed");
-    CHECK_THAT(error.message, Catch::Contains("Too many open files"));
-  }
-  CHECK(host.registry->quarantined().empty());
-  CHECK(sandbox->execute_command("hello").out == "hello");
-
   // The program was replaced by one of another build.
   end_of(*sandbox, "kill");
   std::string ready = runner::encode(runner::Ready());
@@ -170,7 +155,8 @@ TEST_CASE("what keeps the host from starting a process is no fault of the plugin
   std::string bytes;
   wire::runner::append_frame(bytes, header, ready);
   std::filesystem::remove(program);
-  links.write("runner", "#!/bin/sh\ncat " + links.write("ready", bytes).string() + " >&0\n");
+  links.write("runner", "#!/bin/sh\ncat " + links.write("ready", bytes).string() +
+                            " >&0\nexec cat >/dev/null\n");
   std::filesystem::permissions(program, std::filesystem::perms(0700));
   for (int i = 0; i < 6; ++i) {
     const Error error = error_of([&] { sandbox->execute_command("hello"); });
@@ -181,6 +167,29 @@ TEST_CASE("what keeps the host from starting a process is no fault of the plugin
   std::filesystem::remove(program);
   std::filesystem::create_symlink(SANDFORGE_RUNNER, program);
   CHECK(sandbox->execute_command("hello").out == "hello");
+}
+
+TEST_CASE("descriptors that the host lacks are no fault of the plugin", "[runner]") {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("SKIPPED: without descriptors of their own the sanitizers take sound objects for unsound");
+#else
+  RunnerHost host;
+  const auto sandbox = host.make();
+  sandbox->start();
+  end_of(*sandbox, "kill");
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{3, limit.rlim_max};
+  for (int i = 0; i < 6; ++i) {  // for its socket, its pipe, or the start itself
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const Error error = error_of([&] { sandbox->execute_command("hello"); });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(error.reason == "plugin.load_failed");
+    CHECK_THAT(error.message, Catch::Contains("Too many open files"));
+  }
+  CHECK(host.registry->quarantined().empty());
+  CHECK(sandbox->execute_command("hello").out == "hello");
+#endif
 }
 
 TEST_CASE("quarantine names why the last process could not be used", "[runner]") {

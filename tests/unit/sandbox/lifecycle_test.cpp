@@ -105,6 +105,8 @@ TEST_CASE("a start has a limit of time, whether or not its provider keeps to it"
   CHECK(f.sandbox->status() == SandboxStatus::error);
   f.sandbox->destroy();
   CHECK(f.world->machine_count() == 0);
+  f.world->release();  // an answer that comes after all changes nothing
+  CHECK(f.sandbox->status() == SandboxStatus::destroyed);
 }
 
 TEST_CASE("a template that is never told holds up no stop") {

@@ -622,6 +622,9 @@ TEST_CASE("process service: a group ends with all that it ran, and with nothing 
     CHECK(early->dones_ == 1);
     CHECK((early->code_ != SF_OK || early->exit_.outcome == SF_EXIT_SIGNALED));
   }
+  CHECK_FALSE(beside->ended());
+  CHECK(service.end_group("other") == SF_OK);
+  REQUIRE(beside->wait());
 }
 
 TEST_CASE("process service: signals") {
