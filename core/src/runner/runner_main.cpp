@@ -16,6 +16,7 @@
 #include "runner/greeting.hpp"
 #include "runner/harden.hpp"
 #include "runner/room.hpp"
+#include "sandforge/ext/host_http.h"
 #include "sandforge/runner.hpp"
 
 namespace sandforge::runner {
@@ -73,6 +74,21 @@ const sf_process_service kNoProcess = {
     [](sf_host* host, sf_lane*, sf_str, std::uint64_t, sf_completion, sf_op**,
        const sf_error_sink* err) noexcept { return refuse_process(host, err); }};
 
+// No address of the network and no socket is granted to plugins in processes of their own.
+const sf_http_service kNoHttp = {
+    sizeof(sf_http_service),
+    [](sf_host* host, sf_lane*, const sf_http_client_options*, sf_http_client**,
+       const sf_error_sink* err) noexcept {
+      const std::string& name = services::PluginHost::of(host).plugin().name();
+      return plugin::refuse(err, Error(Status::unsupported,
+                                       "the plugin " + name +
+                                           " may not send requests from a process of its own",
+                                       "grant.http"));
+    },
+    [](sf_http_client*) noexcept {},
+    [](sf_http_client*, const sf_http_request*, const sf_stream_events*, const sf_http_events*,
+       sf_stream**, const sf_error_sink*) noexcept -> sf_status { return SF_UNSUPPORTED; }};
+
 const void* instead(std::string_view id) {
   static const sf_log_service log = {sizeof(sf_log_service), &Call<&sf_log_service::write>::call,
                                      &log_level};
@@ -86,6 +102,7 @@ const void* instead(std::string_view id) {
   if (id == SF_SERVICE_STATE && hello.has_state) return &state;
   if (id == SF_SERVICE_SECRETS && hello.has_secrets) return &secrets;
   if (id == SF_SERVICE_PROCESS && !hello.may_run_programs) return &kNoProcess;
+  if (id == SF_SERVICE_HTTP) return &kNoHttp;
   return nullptr;
 }
 
