@@ -125,7 +125,7 @@ void Client::watch(const std::shared_ptr<Idle>& idle) {
   });
 }
 
-void Client::drop(const std::shared_ptr<Idle>& idle) {
+void Client::drop(std::shared_ptr<Idle> idle) {
   if (std::exchange(idle->taken, true)) return;
   std::erase(idle_, idle);
   idle->timer.cancel();
@@ -135,8 +135,7 @@ void Client::drop(const std::shared_ptr<Idle>& idle) {
 
 void Client::close_idle() {
   while (!idle_.empty()) {
-    const auto idle = idle_.back();
-    drop(idle);
+    drop(idle_.back());
   }
 }
 

@@ -55,7 +55,7 @@ class Client final : public Pending, public std::enable_shared_from_this<Client>
   bool make_room();
   void close_idle();
   void watch(const std::shared_ptr<Idle>& idle);
-  void drop(const std::shared_ptr<Idle>& idle);
+  void drop(std::shared_ptr<Idle> idle);
 
   plugin::Plugin& plugin_;
   const std::shared_ptr<Runtime> runtime_;
