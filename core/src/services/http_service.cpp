@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "http/exchange.hpp"
+#include "http/tls.hpp"
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_lane.hpp"
 #include "sandforge/ext/host_http.h"
@@ -63,8 +64,6 @@ Result<std::shared_ptr<const http::Dial>> read_options(const sf_http_client_opti
     return Error(Status::invalid, "there are no options of a client, or they lack members");
   auto address = http::parse_base_url(plugin::view(options->base_url));
   if (!address) return std::move(address).error();
-  if (address->kind == http::Address::Kind::tls)
-    return Error(Status::unsupported, "this host's client has no TLS", "http.tls");
   auto dial = std::make_shared<http::Dial>();
   dial->address = std::move(*address);
   dial->connect_timeout = milliseconds(options->connect_timeout_ms);
@@ -73,6 +72,15 @@ Result<std::shared_ptr<const http::Dial>> read_options(const sf_http_client_opti
   dial->transport = [](int socket) -> Result<std::unique_ptr<http::Transport>> {
     return http::plain_transport(socket);
   };
+  if (dial->address.kind == http::Address::Kind::tls) {
+    auto tls = http::Tls::make({std::string(plugin::view(options->ca_pem)),
+                                std::string(plugin::view(options->client_cert_pem)),
+                                std::string(plugin::view(options->client_key_pem))});
+    if (!tls) return std::move(tls).error();
+    dial->transport = [tls = std::move(*tls), address = dial->address](int socket) {
+      return tls->wrap(socket, address);
+    };
+  }
   return std::shared_ptr<const http::Dial>(std::move(dial));
 }
 
