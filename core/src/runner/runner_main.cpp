@@ -80,10 +80,10 @@ const sf_http_service kNoHttp = {
     [](sf_host* host, sf_lane*, const sf_http_client_options*, sf_http_client**,
        const sf_error_sink* err) noexcept {
       const std::string& name = services::PluginHost::of(host).plugin().name();
-      return plugin::refuse(err, Error(Status::unsupported,
-                                       "the plugin " + name +
-                                           " may not send requests from a process of its own",
-                                       "grant.http"));
+      return plugin::refuse(
+          err, Error(Status::unsupported,
+                     "the plugin " + name + " may not send requests from a process of its own",
+                     "grant.http"));
     },
     [](sf_http_client*) noexcept {},
     [](sf_http_client*, const sf_http_request*, const sf_stream_events*, const sf_http_events*,

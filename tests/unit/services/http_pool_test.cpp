@@ -178,12 +178,13 @@ TEST_CASE("http pool: running requests outlive the client") {
 TEST_CASE("http pool: many requests at once") {
   Server server;
   HttpBench bench;
-  REQUIRE(bench.open(server.url, 3) == SF_OK);
+  const int most = GENERATE(1, 2, 3);
+  REQUIRE(bench.open(server.url, static_cast<std::uint32_t>(most)) == SF_OK);
   std::vector<Call*> all;
   for (int i = 0; i < 60; ++i)
     all.push_back(&bench.send({}));
   std::vector<Peer> peers;
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < most; ++i)
     peers.push_back(server.accept());
   std::vector<std::thread> servers;
   for (auto& peer : peers) {
