@@ -41,6 +41,14 @@ bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) 
   });
 }
 
+// Of what the schema of the file refuses nothing is opened: it is not known what it is.
+bool is_concerned(const std::vector<ConfigIssue>& issues, const ProviderConfig& provider) {
+  const auto below = provider.pointer + "/";
+  return std::any_of(issues.begin(), issues.end(), [&](const ConfigIssue& issue) {
+    return issue.issue.pointer.compare(0, below.size(), below) == 0;
+  });
+}
+
 std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
                                           const std::string& name,
                                           std::vector<std::string>& unchecked) {
@@ -66,8 +74,9 @@ void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider
     return;
   }
   auto issues = check_provider(*config, provider, *options.schema);
+  const bool good = issues.empty() && !is_concerned(out.issues, provider);
   if (const auto settings =
-          settings_schema(app, issues.empty() ? config : nullptr, provider.name, out.unchecked))
+          settings_schema(app, good ? config : nullptr, provider.name, out.unchecked))
     issues = check_provider(*config, provider, *options.schema, settings.get());
   for (auto& issue : issues)
     if (!is_known(out.issues, issue)) out.issues.push_back(std::move(issue));
