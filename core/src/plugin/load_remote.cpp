@@ -7,6 +7,7 @@
 #include "plugin/inspect.hpp"
 #include "plugin/pinned.hpp"
 #include "plugin/plugin.hpp"
+#include "plugin/shipped.hpp"
 #include "runner/quarantine.hpp"
 #include "runner/remote_plugin.hpp"
 #include "sandforge/plugin_loader.hpp"
@@ -36,7 +37,9 @@ void PluginLoader::add_policies(const std::map<std::string, PluginPolicy>& polic
 bool PluginLoader::isolates(const PluginFile& file) const {
   const Isolation wanted = policy_of(file.manifest.name).isolation;
   if (wanted != Isolation::automatic) return wanted == Isolation::process;
-  return !options_.runner.program.empty() && !is_below(file.path, options_.runner.shipped);
+  const bool ours = is_below(file.path, options_.runner.shipped) &&
+                    plugin::is_shipped(file.path.filename().native());
+  return !options_.runner.program.empty() && !ours;
 }
 
 PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {

@@ -1,0 +1,56 @@
+"""Which plugins run where, what they may do, and what is said of those that do not fit."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+
+from support.case import BUILD
+from support.main import main
+
+FIXTURES = os.path.join(BUILD, "tests/unit/loader/fixtures/plugins")
+SHIPPED = os.path.join(BUILD, "lib/sandforge/plugins")
+MINIMAL = os.path.join(BUILD, "sdk/examples/example_minimal_c.so")
+UNRULY = os.path.join(BUILD, "tests/unit/runner/fixtures/unruly.so")
+
+
+def fixture(name):
+    return os.path.join(FIXTURES, name, name + ".so")
+
+
+def copy(source, target):
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(source, target)
+    os.chmod(target, 0o755)
+    return target
+
+
+def test_only_what_the_build_made_runs_inside_the_program(t):
+    program = copy(t.program, t.path("prefix/bin/sandforge"))
+    folder = t.path("prefix/lib/sandforge/plugins")
+    for name in ("local.so", "sandforge-runner"):
+        copy(os.path.join(SHIPPED, name), os.path.join(folder, name))
+    copy(fixture("good_a"), os.path.join(folder, "good_a.so"))  # as `cmake --install` would
+    copy(os.path.join(SHIPPED, "local.so"), t.path("elsewhere/local.so"))
+
+    def isolation(*words, env=None):
+        ran = subprocess.run([program, *words, "plugins", "doctor", "--json"], cwd=t.dir,
+                             env={**t.env, **(env or {})}, capture_output=True, check=False)
+        return {entry["path"].removeprefix(t.dir + "/"): entry.get("isolation")
+                for entry in json.loads(ran.stdout)["candidates"]}
+
+    inside = "prefix/lib/sandforge/plugins/"
+    for env in (None, {"SANDFORGE_PLUGIN_PATH": folder}):
+        assert isolation(env=env) == {inside + "good_a.so": "process",
+                                      inside + "local.so": "inline"}, isolation(env=env)
+    assert isolation("--plugin-path", folder)[inside + "good_a.so"] == "process"
+    assert isolation("--plugin-path", "elsewhere")["elsewhere/local.so"] == "process"
+    # What the configuration says holds, for both.
+    t.write("c.yaml", "plugins: {policies: {good-a: {isolation: inline}, "
+                      "sandforge-local: {isolation: process}}}\n")
+    assert isolation("--config", "c.yaml") == {inside + "good_a.so": "inline",
+                                               inside + "local.so": "process"}
+
+
+main(globals())
