@@ -53,4 +53,14 @@ def test_only_what_the_build_made_runs_inside_the_program(t):
                                                inside + "local.so": "process"}
 
 
+def test_without_the_grant_of_commands_no_session_is_left(t):
+    words = ["--plugin-path", MINIMAL, "run", "--provider", "minimal-c", "--", "echo", "hi"]
+    ran = t.sf(*words, code=125)
+    assert "plugins.policies.example-minimal-c.allow.process" in ran.error_text, ran
+    assert "was not removed" not in ran.error_text, ran
+    assert t.sessions() == [], ran
+    t.write("c.yaml", "plugins: {policies: {example-minimal-c: {allow: {process: true}}}}\n")
+    assert t.sf("--config", "c.yaml", *words).text == "hi\n"
+
+
 main(globals())
