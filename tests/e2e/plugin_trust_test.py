@@ -63,4 +63,21 @@ def test_without_the_grant_of_commands_no_session_is_left(t):
     assert t.sf("--config", "c.yaml", *words).text == "hi\n"
 
 
+def test_quarantine_counts_over_all_calls(t):
+    words = ["--plugin-path", UNRULY]
+
+    def run():
+        return t.sf(*words, "run", "--provider", "unruly", "--shell", "end abort", code=125)
+
+    ends = [run() for _ in range(5)]
+    assert "SIGABRT" in ends[0].error_text and "quarantine" not in ends[0].error_text, ends[0]
+    assert "is in quarantine: its process was lost 4 times" in ends[-1].error_text, ends
+    doctor = t.sf(*words, "plugins", "doctor", code=1)
+    assert "\n  stage: quarantined\n" in doctor.text, doctor
+    t.sf(*words, "plugins", "doctor", "--clear-quarantine")
+    again = run()
+    assert "SIGABRT" in again.error_text and "quarantine" not in again.error_text, again
+    t.sf(*words, "rm", "-f", *t.sessions())
+
+
 main(globals())
