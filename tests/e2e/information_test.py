@@ -14,6 +14,7 @@ LOCAL = os.path.join(BUILD, "lib/sandforge/plugins/local.so")
 # The stage at which each broken plugin is refused.
 BROKEN = {
     "no_manifest": "no_manifest", "bad_manifest": "manifest_invalid", "other_major": "abi_major",
+    "other_services": "missing_dependency",
     "bad_schema": "schema_invalid", "code_major": "abi_major", "no_entry": "no_entry",
     "null_entry": "missing_member", "short_table": "missing_member", "null_open": "missing_member",
     "init_fails": "init_failed", "undefined_symbol": "undefined_symbol",

@@ -53,6 +53,22 @@ def test_only_what_the_build_made_runs_inside_the_program(t):
                                                inside + "local.so": "process"}
 
 
+def test_services_that_this_host_does_not_offer(t):
+    words = ["--plugin-path", fixture("other_services")]
+    why = ("its manifest names services that this host does not offer: proces (did you mean "
+           "process?), http")
+    doctor = t.sf(*words, "plugins", "doctor", code=1)
+    assert f"\n  stage: missing_dependency\n  why: {why}\n" in doctor.text, doctor
+    (entry,) = [entry for entry in t.sf(*words, "plugins", "doctor", "--json", code=1).json[
+        "candidates"] if not entry["usable"]]
+    assert entry["details"]["missingServices"] == ["proces", "http"], entry
+    for action in (["run", "--provider", "fixture-other-services", "--", "true"],
+                   ["describe", "fixture-other-services"]):
+        failed = t.sf(*words, *action, code=125)
+        assert why in failed.error_text, failed
+    assert t.sessions() == []
+
+
 def test_without_the_grant_of_commands_no_session_is_left(t):
     words = ["--plugin-path", MINIMAL, "run", "--provider", "minimal-c", "--", "echo", "hi"]
     ran = t.sf(*words, code=125)

@@ -37,6 +37,10 @@ std::string unsafe_because(int file, const std::filesystem::path& canonical);
 // False, with what stands against it, when an options schema of the manifest is not valid.
 bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check);
 
+// False, with what stands against it, when the manifest names a service that no host of this
+// version has, by mistake or too early.
+bool check_services(LoadAttempt& attempt, const Manifest& manifest);
+
 // Sets what stands against a candidate.
 void refuse(LoadAttempt& attempt, LoadStage stage, std::string message, std::string hint);
 

@@ -47,7 +47,7 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   auto inspected = plugin::inspect(file.path, file.origin, file.sha256);
   out.attempt = std::move(inspected.attempt);
   out.attempt.in_process = true;
-  if (!out.attempt.usable()) return out;
+  if (!out.attempt.usable() || !plugin::check_services(out.attempt, inspected.manifest)) return out;
 
   const std::lock_guard lock(mutex_);
   for (runner::RemotePlugin* remote : remotes_) {
