@@ -53,6 +53,57 @@ def test_only_what_the_build_made_runs_inside_the_program(t):
                                                inside + "local.so": "process"}
 
 
+def test_a_policy_that_fits_no_plugin(t):
+    t.write("c.yaml", "plugins:\n  policies:\n    local: {isolation: process}\n    other: {}\n"
+                      "sandbox: {provider: local}\n")
+    local = "the policy 'local' fits no plugin that was found, did you mean 'sandforge-local'?\n"
+    other = "the policy 'other' fits no plugin that was found\n"
+    told = "".join(f"sandforge: warning: {t.dir}/c.yaml: {line}" for line in (local, other))
+    ran = t.sf("--config", "c.yaml", "run", "--", "echo", "hi")
+    assert ran.text == "hi\n" and ran.error_text == told, ran
+    doctor = t.sf("--config", "c.yaml", "plugins", "doctor")
+    assert doctor.error_text == told, doctor
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    assert checked.err == b"", checked
+    assert f"c.yaml:3:5: /plugins/policies/local: {local}" in checked.text, checked
+    assert f"c.yaml:4:5: /plugins/policies/other: {other}" in checked.text, checked
+    t.write("c.yaml", "plugins: {policies: {sandforge-lcoal: {isolation: process}}}\n")
+    assert "did you mean 'sandforge-local'?" in t.sf("config", "check", "c.yaml", code=1).text
+    # The policy of a plugin that is refused before its name is known fits by the file's name.
+    t.write("plugins/mine.so", "no library\n")
+    t.write("c.yaml", "plugins: {paths: [plugins], policies: {mine: {}}}\n")
+    assert "policy" not in t.sf("--config", "c.yaml", "plugins", "doctor", code=1).error_text
+
+
+def test_a_refused_plugin_is_not_said_to_be_absent(t):
+    copy(fixture("good_a"), t.path("plugins/a.so"))
+    path = t.path("plugins/a.so")
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    wrong = "0" * 64
+    t.write("c d.yaml", f"plugins: {{paths: [plugins], pins: {{a.so: '{wrong}'}}}}\n"
+                        "sandbox: {provider: fixture-good-a}\n")
+    refused = f"\n  refused: {path}: its bytes are not the ones that it is pinned to"
+    ran = t.sf("--config", "c d.yaml", "run", "--", "true", code=125)
+    assert ran.error_text.startswith("sandforge: there is no provider fixture-good-a"), ran
+    assert refused in ran.error_text, ran
+    assert f"see sandforge --config '{t.dir}/c d.yaml' plugins doctor\n" in ran.error_text, ran
+    checked = t.sf("config", "check", "c d.yaml", code=3)
+    assert refused in checked.error_text, checked
+    assert "see: sandforge --config 'c d.yaml' plugins doctor\n" in checked.error_text, checked
+    # Without a configuration the command has what was given here.
+    ran = t.sf("--plugin-path", fixture("bad_manifest"), "run", "--provider", "x", "--", "true",
+               code=125)
+    assert f"\n  refused: {fixture('bad_manifest')}: " in ran.error_text, ran
+    assert f"see sandforge --plugin-path {fixture('bad_manifest')} plugins doctor\n" \
+        in ran.error_text, ran
+    as_json = t.sf("--plugin-path", fixture("bad_manifest"), "--json", "run", "--provider", "x", "--",
+                   "true", code=125).json["error"]
+    assert as_json["reason"] == "provider.unknown", as_json
+    assert [entry["stage"] for entry in as_json["details"]["refused"]] == ["manifest_invalid"]
+    assert digest != wrong
+
+
 def test_services_that_this_host_does_not_offer(t):
     words = ["--plugin-path", fixture("other_services")]
     why = ("its manifest names services that this host does not offer: proces (did you mean "
