@@ -118,6 +118,10 @@ def test_services_that_this_host_does_not_offer(t):
         failed = t.sf(*words, *action, code=125)
         assert why in failed.error_text, failed
     assert t.sessions() == []
+    # One that a host may have, and this one has not, is nothing to refuse a plugin for.
+    doctor = t.sf("--plugin-path", UNRULY, "plugins", "doctor")
+    assert "its manifest names the service secrets, which this host has not set up" \
+        in doctor.text, doctor
 
 
 def test_without_the_grant_of_commands_no_session_is_left(t):
