@@ -105,7 +105,9 @@ void SandboxObject::connect(Guest wanted, LinkFn then) {
                 found] { found->failure = connect_guest(place, wanted, found->connection); },
                [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
                  if (refused != nullptr) return then(refused, nullptr, {});
-                 if (found->failure) return then(&*found->failure, nullptr, {});
+                 if (found->failure)
+                   return then(&*found->failure, nullptr,
+                               {found->connection.folder_created, found->connection.guest_started});
                  self->adopt(std::move(found->connection), then);
                });
 }
@@ -156,6 +158,9 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   with_link(Guest::running, [self = shared_from_this(), env, given, events](
                                 const Failure* failure, const std::shared_ptr<GuestLink>& link,
                                 LinkFacts facts) {
+    // What is there now must be found again, whatever becomes of this start.
+    if (failure == nullptr || facts.folder_created || facts.guest_started)
+      events.on_identity(events.ctx, as_str(self->place_.folder()));
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
@@ -182,11 +187,13 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
 }
 
 void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
+  const std::string id = place_.folder();
   const std::string folder = place_.commands_folder();
   sf_start_result result{};
   result.struct_size = sizeof result;
   result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
   result.provenance = SF_PROVENANCE_NONE;
+  result.sandbox_id = as_str(id);
   result.working_directory = as_str(folder);
   result.template_retry_after_ms = SF_NONE;
   events.done(events.ctx, nullptr, &result);
