@@ -49,8 +49,8 @@ def test_start_ps_stop_and_rm(t):
     started = t.sf("start", "--json", "--provider", "local", "--session", "s", "--env", "A=1").json
     assert list(started) == ["session", "started"], started
     (record,) = t.sf("ps", "--json").json
-    assert list(record) == ["id", "provider", "status", "generation", "setup", "settings", "context",
-                            "env", "createdAtNs", "lastUsedAtNs"], record
+    assert list(record) == ["id", "provider", "status", "generation", "sandboxId", "setup", "settings",
+                            "context", "env", "createdAtNs", "lastUsedAtNs"], record
     t.sf("exec", "s", "--", "true")
     (process,) = t.sf("ps", "s", "--json").json
     assert list(process) == ["id", "pid", "command", "running", "exitCode"], process
