@@ -164,7 +164,8 @@ def test_a_set_up_that_fails_keeps_its_error_and_nothing_runs(t):
     ran = t.sf("run", *args, "--", "touch", t.path("ran"), code=125)
     lines = ran.error_text.splitlines()
     assert "set-up command 1 of 'origin' failed with exit code 17" in lines[0], ran
-    assert lines[1] == "  no compiler" and len(lines) == 2, ran
+    assert lines[1:] == ["  command: echo 'no compiler' >&2; exit 17", "  stderr, the last of it:",
+                         "    no compiler"], ran
     assert not os.path.exists(t.path("ran"))
     assert t.sessions() == [] and t.no_guest()
 
@@ -184,6 +185,30 @@ def test_a_set_up_that_fails_keeps_its_error_and_nothing_runs(t):
     assert not os.path.exists(t.path("ran"))
     t.sf("rm", "broken", "half")
     assert t.no_guest()
+
+
+def test_a_set_up_that_fails_shows_what_it_wrote(t):
+    secret = "hunter2-hunter2"
+    setup = 'seq 1 30; echo "compile error $TOKEN"; exit 2'
+    args = ["--provider", "local", "-e", "TOKEN", "--setup", setup]
+    host = {"TOKEN": secret}
+    ran = t.sf("run", *args, "--", "true", code=125, env=host)
+    shown = [*(str(i) for i in range(12, 31)), "compile error ***"]
+    lines = ran.error_text.splitlines()
+    assert "set-up command 1 of the workspace failed with exit code 2" in lines[0], ran
+    assert lines[1:] == ["  command: " + setup, "  stdout, the last of it:",
+                         *("    " + line for line in shown)], ran
+    details = t.sf("run", "--json", *args, "--", "true", code=125,
+                   env=host).json["error"]["details"]
+    assert details["stdout"] == "\n".join(shown) + "\n" and details["stderr"] == "", details
+    assert details["command"] == setup and details["exitCode"] == 2, details
+    late = t.sf("run", "--provider", "local", "--setup-timeout", "500ms", "--setup",
+                "echo waiting; sleep 1234", "--", "true", code=125)
+    assert late.error_text.splitlines()[1:] == [
+        "  command: echo waiting; sleep 1234", "  stdout, the last of it:", "    waiting"], late
+    t.sf("start", *args, "--session", "s", code=125, env=host)
+    again = t.sf("exec", "s", "--", "true", code=125, env=host)
+    assert again.error_text.splitlines()[1:] == lines[1:], again
 
 
 def test_a_set_up_that_was_mended_runs_at_the_next_use(t):

@@ -71,7 +71,7 @@ struct SetupRequest {
 // attempt, is not done again: a matching marker spares the commands unless the checkout moved.
 //
 // Errors: unsupported "setup.no_git"; invalid "setup.command_failed" (details repository, command,
-// exitCode, stderr), "setup.occupied" (files are where the checkout should be) and the reasons of
+// exitCode, and the last 20 lines, 4 KiB at most, of stdout and stderr), "setup.occupied" (files are where the checkout should be) and the reasons of
 // normalize; of git: unauthenticated "setup.git_auth", not_found "setup.git_not_found", unavailable
 // "setup.git_unreachable", no_space "setup.no_space", invalid "setup.git_failed"; timeout and
 // cancelled.

@@ -33,6 +33,22 @@ json::Object configured_settings(const ConfigPtr& config, const std::string& pro
   return configured->settings.as_object();
 }
 
+// Set-up may have written what references lead to.
+json::Value masked(const Redactor& redactor, const json::Value& value) {
+  if (value.is_string()) return redactor.redact(value.as_string());
+  if (value.is_array()) {
+    json::Array out;
+    for (const auto& entry : value.as_array())
+      out.push_back(masked(redactor, entry));
+    return out;
+  }
+  if (!value.is_object()) return value;
+  json::Object out;
+  for (const auto& [name, entry] : value.as_object())
+    out.set(name, masked(redactor, entry));
+  return out;
+}
+
 void tell_warnings(App& app, const Session& session, const StartedInfo& info) {
   for (const auto& warning : info.warnings)
     app.terminal().warn(warning);
@@ -58,7 +74,8 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments) {
     const auto where = step.repository.empty() ? std::string() : step.repository + ": ";
     app.terminal().progress(where + step.text);
   };
-  // A few lines on a terminal; a slow one holds the set-up back, and nothing is lost.
+  // A few lines on a terminal; a slow one holds the set-up back, and nothing is
+  // lost.
   options.on_output = [](std::string_view text) { write_all(2, text); };
   return options;
 }
@@ -78,7 +95,8 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
     check_session_id(spec.id).value();
     known = app.store().find(spec.id).value().has_value();
   }
-  // What exists already is asked for its provider; a name that differs is refused.
+  // What exists already is asked for its provider; a name that differs is
+  // refused.
   spec.provider = known ? arguments.provider : app.choose_provider(arguments.provider);
   spec.settings = configured_settings(app.config(), spec.provider);
   if (app.config()) spec.config_file = std::filesystem::absolute(app.config()->file).native();
@@ -96,7 +114,15 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
 }
 
 StartedInfo start_session(App& app, const Session& session) {
-  auto info = session.sandbox()->start();
+  StartedInfo info;
+  try {
+    info = session.sandbox()->start();
+  } catch (const Exception& failure) {
+    auto error = failure.error();
+    error.message = app.redactor().redact(error.message);
+    error.details = masked(app.redactor(), error.details).as_object();
+    throw_error(std::move(error));
+  }
   if (!app.terminal().json()) tell_warnings(app, session, info);
   return info;
 }
