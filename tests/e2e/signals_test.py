@@ -54,6 +54,11 @@ def test_sighup_ends_the_whole_tree(t):
         interrupted(t, words, signal.SIGHUP, 129)
 
 
+def test_sigquit_ends_the_whole_tree(t):
+    for words in all_words(t).values():
+        interrupted(t, words, signal.SIGQUIT, 131)
+
+
 def test_an_interrupt_of_json_answers_in_json(t):
     session = t.session()
     child = t.spawn("exec", "--json", session, "--", "sh", "-c",
