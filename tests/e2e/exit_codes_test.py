@@ -63,11 +63,18 @@ def test_a_wrong_command_line_is_2_and_does_nothing(t):
         ["run", "--shell", "true", "--", "true"], ["start", "--", "true"],
         ["start", "--ref", "main"], ["start", "--timeout", "5s"],
         ["exec"], ["exec", "s"], ["exec", "--", "true"], ["exec", "s", "t", "--", "true"],
-        ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "true"],
+        ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "a", "b"],
         ["stop"], ["rm"], ["providers", "x"], ["describe"], ["describe", "a", "b"],
         ["settings"], ["settings", "effective"], ["settings", "nope"], ["config"],
         ["config", "check"], ["config", "check", "a", "b"], ["plugins"], ["plugins", "doctor", "x"],
-        ["--log-level", "loud", "ps"], ["--config"], ["--config", "a", "--config", "b", "ps"],
+        ["start", "--session", ""], ["run", "--session", "", "--", "true"],
+        ["start", "--session", "-x"], ["start", "--session=--x"], ["start", "--session", "a/b"],
+        ["start", "--session", ".."], ["run", "--session", "a\\b", "--", "true"],
+        ["run", "--repo", "/a/x", "--repo", "/b/x", "--", "true"],
+        ["start", "--repo", "/a", "--ref", "--x"],
+        ["fault-proxy", "--listen", "foo", "--to", "tcp:127.0.0.1:1"],
+        ["fault-proxy", "--listen", "tcp:127.0.0.1:0", "--to", "tcp:127.0.0.1:99999"],
+        ["providers", "--", "x"], ["--", "ps"], ["--log-level", "loud", "ps"], ["--config"], ["--config", "a", "--config", "b", "ps"],
     ]
     for words in wrong:
         refused = t.sf(*words, code=2)

@@ -119,12 +119,13 @@ def test_errors(t):
 
 def test_wrong_command_lines(t):
     for words in (["--json"], ["--json", "nope"], ["run", "--json", "--nope", "--", "true"],
-                  ["exec", "--json"], ["run", "--json"], ["ps", "--json", "--", "true"],
+                  ["exec", "--json"], ["run", "--json"], ["start", "--json", "--", "true"],
                   ["run", "--json", "-e", b"\xff", "--timeout", b"\xff", "--", "true"]):
         error = error_of(t, *words, code=2)
         assert (error["code"], error["reason"]) == ("INVALID", "cli.usage"), error
-    # After -- the word is the command's.
-    assert t.sf("ps", "--", "--json", code=2).out == b""
+    # After -- the word is no option.
+    named = t.sf("ps", "--", "--json", code=125)
+    assert named.out == b"" and "there is no session '--json'" in named.error_text, named
 
 
 def test_nothing_but_json_with_what_goes_wrong_on_the_way(t):

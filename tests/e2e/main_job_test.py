@@ -38,6 +38,47 @@ def test_set_up_runs_once_in_a_kept_session(t):
     assert t.sf("exec", "kept", "--", "cat", "../setup-ran").text == "ran\n"
 
 
+def warned(options, name):
+    return (f"sandforge: warning: {options} not applied: the session '{name}' exists already, and "
+            "only a new one is made by that\n")
+
+
+def test_what_makes_a_session_is_not_dropped_silently(t):
+    repo = t.repository()
+    made = ["--repo", repo, "--ref", "main", "--setup", "touch ../done"]
+    t.sf("start", "--provider", "local", "--session", "s", *made, "--cwd", t.path("work"))
+    # What it has already is nothing to be told of.
+    again = t.sf("start", "--session", "s", *made, "-C", t.path("work"))
+    assert again.err == b"", again
+    words = ["run", "--session", "s"]
+    ran = t.sf(*words, "--repo", "/other", "--setup", "touch ../never", "--", "pwd")
+    assert ran.text == t.path("work", "origin") + "\n", ran
+    assert ran.error_text == warned("--repo and --setup were", "s") + "sandforge: session s\n", ran
+    ran = t.sf(*words, "--repo", repo, "--ref", "x", "--repo-token", "${X}", "--", "true")
+    assert ran.error_text.startswith(warned("--ref and --repo-token were", "s")), ran
+    started = t.sf("start", "--session", "s", "--cwd", t.path("elsewhere"))
+    assert started.error_text == warned("--cwd was", "s"), started
+    assert not os.path.exists(t.path("elsewhere")) and not os.path.exists(t.path("work/never"))
+    # Of the command, not of the session.
+    assert t.sf(*words, "-C", "/", "--", "pwd").error_text == "sandforge: session s\n"
+
+    for verb in (["run", "--json", "--session", "s", "--setup", "x", "--", "true"],
+                 ["start", "--json", "--session", "s", "--setup", "x"]):
+        answer = t.sf(*verb)
+        (told,) = answer.json["started"]["warnings"]
+        assert answer.err == b"" and warned("--setup was", "s").endswith(told + "\n"), answer
+
+
+def test_names_after_two_dashes(t):
+    t.session("--session", "ab")
+    t.session("--session", "cd")
+    assert t.sf("ps", "--", "ab").text.startswith("ID")
+    assert t.sf("stop", "--json", "--", "ab", "cd").json["stopped"] == ["ab", "cd"]
+    assert t.sf("rm", "--", "ab").text == "ab\n"
+    assert t.sf("rm", "-f", "cd", "--", "-x", "-f").text == "cd\n-x\n-f\n"
+    assert t.sessions() == []
+
+
 def test_keep_alone_makes_a_session_that_stays(t):
     ran = t.sf("run", "--provider", "local", "--keep", "--", "sh", "-c", "echo hi > note")
     (session,) = t.sessions()
@@ -242,7 +283,7 @@ def test_two_repositories_lie_side_by_side(t):
 
 
 def test_a_session_with_an_odd_name_stays_below_the_root(t):
-    names = ["x" * 255, "é", "a b", "%41", "CON", "..a", "a..b", "~", "-", "A", "a"]
+    names = ["x" * 255, "é", "a b", "%41", "CON", "..a", "a..b", "~", "_-", "A", "a"]
     for name in names:
         started = t.sf("start", "--provider", "local", f"--session={name}")
         assert started.text == name + "\n", started
@@ -251,7 +292,7 @@ def test_a_session_with_an_odd_name_stays_below_the_root(t):
     assert sorted(t.sessions()) == sorted(names)
     assert sorted(os.listdir(t.dir)) == ["home", "root", "state"], os.listdir(t.dir)
     for bad in ("..", ".", "a/../b", "/etc", "a\\b", "x" * 256, "a\nb", "a\x1bb", b"\xff"):
-        refused = t.sf("start", "--provider", "local", "--session", bad, code=125)
+        refused = t.sf("start", "--provider", "local", "--session", bad, code=2)
         assert refused.error_text.startswith("sandforge: ") and refused.out == b"", refused
     assert sorted(t.sessions()) == sorted(names)
     t.sf("rm", *names)

@@ -111,7 +111,7 @@ def test_an_interrupt_during_set_up(t):
     child.send_signal(signal.SIGTERM)
     ended = t.finish(child, 143)
     assert ended.out == b"" and ended.error_text.endswith(
-        "sandforge: session s was kept; remove it with: rm s\n"), ended
+        "sandforge: session s was kept; remove it with: sandforge rm s\n"), ended
     assert sleepers(t) == [] and t.sessions() == ["s"]
 
 

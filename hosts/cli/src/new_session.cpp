@@ -9,22 +9,54 @@
 namespace sandforge::cli {
 namespace {
 
-SetupPlan plan_of(const SessionArguments& arguments) {
-  SetupPlan plan;
-  for (const auto& url : arguments.repositories) {
-    RepositoryPlan repository;
-    repository.url = url;
-    repository.ref = arguments.ref;
-    repository.credential = arguments.repository_token;
-    plan.repositories.push_back(std::move(repository));
+std::vector<std::string> urls_of(const SetupPlan& plan) {
+  std::vector<std::string> out;
+  for (const auto& repository : plan.repositories) {
+    const auto url = parse_clone_url(repository.url);
+    out.push_back(url ? url->url : repository.url);
   }
-  if (plan.repositories.size() == 1) {
-    plan.repositories[0].setup_commands = arguments.setup;
-  } else {
-    plan.list_form = !plan.repositories.empty() || !arguments.setup.empty();
-    plan.workspace_commands = arguments.setup;
-  }
-  return plan;
+  return out;
+}
+
+std::vector<std::string> commands_of(const SetupPlan& plan) {
+  std::vector<std::string> out;
+  for (const auto& repository : plan.repositories)
+    out.insert(out.end(), repository.setup_commands.begin(), repository.setup_commands.end());
+  out.insert(out.end(), plan.workspace_commands.begin(), plan.workspace_commands.end());
+  return out;
+}
+
+// Whether there is a repository, and the text is that of each.
+bool all_have(const SetupPlan& plan, std::string RepositoryPlan::*text, const std::string& wanted) {
+  return !plan.repositories.empty() &&
+         std::all_of(plan.repositories.begin(), plan.repositories.end(),
+                     [&](const RepositoryPlan& r) { return r.*text == wanted; });
+}
+
+// The options that make a new session only, where they ask for something else than this one has.
+std::vector<std::string> not_applied(const SessionArguments& given, const SessionRecord& record) {
+  auto plan = setup_plan_of(given);
+  normalize(plan).value();
+  const auto& has = record.plan;
+  std::vector<std::string> out;
+  if (!plan.repositories.empty() && urls_of(plan) != urls_of(has)) out.emplace_back("--repo");
+  if (!given.ref.empty() && !all_have(has, &RepositoryPlan::ref, given.ref))
+    out.emplace_back("--ref");
+  if (!given.repository_token.empty() &&
+      !all_have(has, &RepositoryPlan::credential, given.repository_token))
+    out.emplace_back("--repo-token");
+  const auto commands = commands_of(plan);
+  if (!commands.empty() && commands != commands_of(has)) out.emplace_back("--setup");
+  if (given.cwd && given.cwd != record.working_directory) out.emplace_back("--cwd");
+  return out;
+}
+
+std::string not_applied_text(const std::vector<std::string>& options, const SessionId& id) {
+  std::string names;
+  for (std::size_t i = 0; i < options.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == options.size() ? " and " : ", ") + options[i];
+  return names + (options.size() == 1 ? " was" : " were") + " not applied: the session '" +
+         id.str() + "' exists already, and only a new one is made by that";
 }
 
 json::Object configured_settings(const ConfigPtr& config, const std::string& provider) {
@@ -74,8 +106,7 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments) {
     const auto where = step.repository.empty() ? std::string() : step.repository + ": ";
     app.terminal().progress(where + step.text);
   };
-  // A few lines on a terminal; a slow one holds the set-up back, and nothing is
-  // lost.
+  // A few lines on a terminal; a slow one holds the set-up back, and nothing is lost.
   options.on_output = [](std::string_view text) { write_all(2, text); };
   return options;
 }
@@ -95,8 +126,7 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
     check_session_id(spec.id).value();
     known = app.store().find(spec.id).value().has_value();
   }
-  // What exists already is asked for its provider; a name that differs is
-  // refused.
+  // What exists already is asked for its provider; a name that differs is refused.
   spec.provider = known ? arguments.provider : app.choose_provider(arguments.provider);
   spec.settings = configured_settings(app.config(), spec.provider);
   if (app.config()) spec.config_file = std::filesystem::absolute(app.config()->file).native();
@@ -104,11 +134,16 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
   spec.env = arguments.env;
   for (const auto& variable : spec.env)
     if (variable.value && !variable.reference.empty()) app.redactor().add(*variable.value);
-  spec.plan = plan_of(arguments);
+  spec.plan = setup_plan_of(arguments);
   NewSession out;
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);
   // Of two calls at once that name the same new id, one made it.
   out.existed = !out.session->made_here();
+  if (out.existed)
+    if (const auto options = not_applied(arguments, out.session->record()); !options.empty()) {
+      out.warnings.push_back(not_applied_text(options, out.session->id()));
+      if (!app.terminal().json()) app.terminal().warn(out.warnings.back());
+    }
   warn_of_missing_env(app, *out.session);
   return out;
 }
@@ -142,12 +177,15 @@ void warn_of_missing_env(App& app, const Session& session,
                           " was given to another call only; name it again with --env");
 }
 
-json::Object started_json(const Session& session, const StartedInfo& info) {
+json::Object started_json(const Session& session, const StartedInfo& info,
+                          const std::vector<std::string>& more_warnings) {
   json::Object out;
   out.set("outcome", to_string(info.outcome));
   out.set("provenance", to_string(info.provenance));
   out.set("generation", static_cast<long long>(session.record().generation));
   json::Array warnings;
+  for (const auto& warning : more_warnings)
+    warnings.emplace_back(warning);
   for (const auto& warning : info.warnings)
     warnings.emplace_back(warning);
   if (const auto report = session.setup_report()) {

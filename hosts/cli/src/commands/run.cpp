@@ -30,7 +30,8 @@ int clean_up(App& app, const Session& session, int code) {
   }
 }
 
-int run_in(App& app, const RunArguments& arguments, const Session& session, bool stays) {
+int run_in(App& app, const RunArguments& arguments, const NewSession& opened, bool stays) {
+  const auto& session = *opened.session;
   const auto info = start_session(app, session);
   if (stays && !app.terminal().json()) app.terminal().note("session " + session.id().str());
 
@@ -45,7 +46,7 @@ int run_in(App& app, const RunArguments& arguments, const Session& session, bool
     json::Object out;
     out.set("session", session.id().str());
     out.set("kept", stays);
-    out.set("started", started_json(session, info));
+    out.set("started", started_json(session, info, opened.warnings));
     out.set("result", to_json(ended.result));
     if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
   } else {
@@ -80,7 +81,7 @@ int run_command(App& app, const RunArguments& arguments) {
   const bool stays = arguments.keep || opened.existed;
   int code = kFailure;
   try {
-    code = run_in(app, arguments, *opened.session, stays);
+    code = run_in(app, arguments, opened, stays);
   } catch (const Exception& failure) {
     app.terminal().error(stays ? of_session(failure.error(), *opened.session) : failure.error());
     code = failure_code(app, failure.error());
