@@ -1,5 +1,6 @@
 """--json: one document on standard output, whatever happens, with keys that stay."""
 
+import base64
 import os
 
 from support import pty, strict_json
@@ -38,9 +39,15 @@ def test_run_and_exec(t):
 
     session = t.session()
     ran = t.sf("exec", session, "--json", "--", "printf", "\\033[31m\\377é\\0")
-    assert list(ran.json) == ["session", "result"] and list(ran.json["result"]) == RESULT, ran
+    # What is no UTF-8 is there byte by byte as well.
+    assert list(ran.json) == ["session", "result"], ran
+    assert list(ran.json["result"]) == RESULT + ["stdoutBase64"], ran
     assert ran.json["result"]["stdout"] == "\x1b[31m\ufffdé\0", ran
+    exact = base64.b64decode(ran.json["result"]["stdoutBase64"])
+    assert exact == b"\x1b[31m\xff\xc3\xa9\0", ran
     assert b"\x1b" not in ran.out
+    ran = t.sf("run", "--provider", "local", "--json", "--", "sh", "-c", "printf '\\377' >&2")
+    assert ran.json["result"]["stderrBase64"] == "/w==", ran
     late = t.sf("--json", "exec", session, "--timeout", "200ms", "--", "sleep", "1234", code=124)
     assert (late.json["result"]["outcome"], late.json["result"]["timedOut"]) == ("timed_out", True)
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "exit_codes.hpp"
+#include "sandforge/support/encoding.hpp"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge::cli {
 namespace {
@@ -204,6 +206,14 @@ json::Object started_json(const Session& session, const StartedInfo& info,
   }
   if (info.template_pending) out.set("templatePending", info.template_pending->str());
   out.set("warnings", std::move(warnings));
+  return out;
+}
+
+json::Object result_json(const CommandResult& result) {
+  const json::Value described = to_json(result);
+  json::Object out = described.as_object();
+  if (!is_valid_utf8(result.out)) out.set("stdoutBase64", base64_encode(result.out));
+  if (!is_valid_utf8(result.err)) out.set("stderrBase64", base64_encode(result.err));
   return out;
 }
 

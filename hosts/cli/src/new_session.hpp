@@ -31,7 +31,10 @@ void warn_of_missing_env(App& app, const Session& session,
                          const std::vector<SessionVariable>& given = {});
 
 // Why a command ended, where its exit code does not tell a person.
-void tell_end(App& app, const ForegroundResult& ended);
+void tell_end(App& app, const Session& session, const ForegroundResult& ended);
+
+// For JSON, whose strings are UTF-8: other output is there byte by byte as well.
+json::Object result_json(const CommandResult& result);
 
 json::Object started_json(const Session& session, const StartedInfo& info,
                           const std::vector<std::string>& more_warnings);
