@@ -88,7 +88,7 @@ def test_config_check(t):
     assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked"]
     (issue,) = checked.json["issues"]
     assert issue == {"pointer": "/sandbox/options/rot", "message": 'unknown key "rot"',
-                     "allowed": "root, env", "suggestion": 'did you mean "root"?', "line": 1,
+                     "allowed": "root, env, guestSilenceMs", "suggestion": 'did you mean "root"?', "line": 1,
                      "column": 38}, issue
     t.write("good.yaml", "sandbox: {provider: local}\n")
     assert t.sf("config", "check", "--json", "good.yaml").json == {
