@@ -115,7 +115,7 @@ def test_commands_that_cannot_be_run(t):
 
 def test_a_configuration_with_mistakes_starts_nothing(t):
     t.write("c.yaml", "sandbox:\n  provider: local\n  options:\n    rot: /tmp\n")
-    message = ("{}c.yaml:4:5: /sandbox/options/rot: unknown key \"rot\" (allowed: root, env); "
+    message = ("{}c.yaml:4:5: /sandbox/options/rot: unknown key \"rot\" (allowed: root, env, guestSilenceMs); "
                "did you mean \"root\"?\n")
     shown = t.sf("config", "check", "c.yaml", code=1)
     assert shown.text == message.format("") and shown.err == b"", shown

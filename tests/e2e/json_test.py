@@ -80,6 +80,8 @@ def test_providers_describe_and_settings(t):
     assert described["capabilities"] == {"template": False,
                                          "builds": {"available": False, "history": False}}
     assert described["settingsSchema"]["properties"] == {}
+    for key in ("displayName", "description", "optionsSchema"):
+        assert described[key] == provider[key], described
     assert t.sf("settings", "effective", "local", "--json").json == {"provider": "local",
                                                                     "settings": {}}
     doctor = t.sf("plugins", "doctor", "--json").json
@@ -93,7 +95,7 @@ def test_config_check(t):
     assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked"]
     (issue,) = checked.json["issues"]
     assert issue == {"pointer": "/sandbox/options/rot", "message": 'unknown key "rot"',
-                     "allowed": "root, env", "suggestion": 'did you mean "root"?', "line": 1,
+                     "allowed": "root, env, guestSilenceMs", "suggestion": 'did you mean "root"?', "line": 1,
                      "column": 38}, issue
     t.write("good.yaml", "sandbox: {provider: local}\n")
     assert t.sf("config", "check", "--json", "good.yaml").json == {

@@ -143,6 +143,9 @@ sf_status open(const sf_open_request& request, sf_provider** provider, const sf_
     for (const auto& [name, value] : env->as_object())
       if (value.is_string()) settings->env->insert_or_assign(name, value.as_string());
   }
+  if (const auto* value = parsed.value.find("guestSilenceMs");
+      value != nullptr && value->is_integer() && value->as_integer() > 0)
+    settings->guest_silence_ms = static_cast<std::uint64_t>(value->as_integer());
   *provider = (new Provider(std::move(settings), request.lane))->handle();
   return SF_OK;
 }

@@ -115,7 +115,13 @@ void SandboxObject::connect(Guest wanted, LinkFn then) {
 void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
   const LinkFacts facts{connection.folder_created, connection.guest_started};
   if (!connection.socket) return then(nullptr, nullptr, facts);
-  auto link = std::make_shared<GuestLink>(settings_->host, settings_->executor, lane_);
+  auto link = std::make_shared<GuestLink>(settings_->host, settings_->executor, lane_,
+                                          settings_->guest_silence_ms);
+  link->when_silent([self = weak_from_this(), weak = std::weak_ptr(link)] {
+    const auto silent = weak.lock();
+    if (const auto sandbox = self.lock()) return sandbox->end_silent(silent);
+    silent->let_go();
+  });
   Failure refused;
   const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
                              static_cast<Failure*>(ctx)->message =
@@ -228,6 +234,12 @@ void SandboxObject::kill_silent(std::function<void(const Failure*)> next) {
                  if (refused == nullptr && *result) refused = &**result;
                  next(refused);
                });
+}
+
+// Its tree, too, before anybody is told that the guest is lost: who asks next starts a new one.
+void SandboxObject::end_silent(const std::shared_ptr<GuestLink>& link) {
+  run_blocking([place = place_] { end_silent_guest(place); },
+               [link](const Failure*) { link->let_go(); });
 }
 
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the
