@@ -32,6 +32,45 @@ def test_settings_are_checked_beside_mistakes_in_a_conditional_env(t):
         "/sandbox/options/env/0", "/sandbox/settings/size"], checked
 
 
+def test_a_relative_root_has_its_place_and_hides_nothing(t):
+    text = "sandbox:\n  provider: local\n  options:\n    root: boxes\n  settings: {size: 4}\n"
+    checked = check(t, text, 1)
+    assert checked.err == b"" and [line for line in checked.text.splitlines()
+                                   if line.startswith("c.yaml:")] == [
+        "c.yaml:4:11: /sandbox/options/root: the root must be an absolute folder, \"boxes\" of the "
+        "option root is none",
+        "c.yaml:5:14: /sandbox/settings/size: unknown key \"size\""], checked
+
+
+def test_a_relative_root_of_a_variable_is_told_as_such(t):
+    t.env["SANDFORGE_LOCAL_ROOT"] = "boxes"
+    checked = check(t, "sandbox: {provider: local}\n", 3)
+    assert checked.error_text == (
+        "sandforge: warning: c.yaml:1:10: the provider 'local' does not open: the root must be an "
+        "absolute folder, \"boxes\" of the variable SANDFORGE_LOCAL_ROOT is none\n"), checked
+    t.sf("run", "--provider", "local", "--", "true", code=125)
+
+
+def test_what_is_not_checkable_here_hides_no_mistake(t):
+    text = "sandbox:\n  provider: local\n  options: {env: {A: '${NOBODY_SET_IT}'}}\n"
+    checked = check(t, text, 3)
+    assert "the variable NOBODY_SET_IT is not set" in checked.error_text, checked
+    checked = check(t, text + "  settings: {size: 4}\n", 1)
+    assert "the variable NOBODY_SET_IT is not set" in checked.error_text, checked
+    assert checked.text.startswith("c.yaml:4:14: /sandbox/settings/size: "), checked
+
+
+def test_a_reference_inside_a_text_is_taken_literally(t):
+    checked = check(t, "sandbox:\n  provider: local\n  options:\n    root: /x/${HOME}/y\n", 0)
+    assert checked.error_text == (
+        "sandforge: warning: c.yaml:4:11: /sandbox/options/root: \"${HOME}\" is taken literally: "
+        "references are resolved in secrets and in env only\n"), checked
+    assert check(t, "sandbox: {provider: local, options: {root: /x$y}}\n", 0).err == b""
+    as_json = t.sf("config", "check", "--json", t.write(
+        "d.yaml", "sandbox: {provider: local, options: {root: '/${HOME}/y', env: {A: 'x${HOME}'}}}"))
+    assert len(as_json.json["warnings"]) == 1 and as_json.json["valid"] is True, as_json
+
+
 def nodes(value, path=()):
     yield path
     items = value.items() if isinstance(value, dict) else \
@@ -62,7 +101,7 @@ def mutations(document):
 def test_each_node_of_a_full_configuration_replaced(t):
     document = {
         "plugins": {"paths": [GOOD_A],
-                    "policies": {"fixture-good-a": {
+                    "policies": {"good-a": {
                         "isolation": "inline", "allow": {"process": True, "env": ["A"]}}}},
         "sandbox": {"provider": "local", "wrap": "fault",
                     "faults": {"rules": [{"at": "start", "do": "delay", "ms": 5}]},
@@ -80,10 +119,13 @@ def test_each_node_of_a_full_configuration_replaced(t):
         t.write("c.yaml", json.dumps(changed))
         checked = t.sf("config", "check", "--json", "c.yaml", code=None)
         what = (path, other, checked)
-        assert checked.code in (0, 1), what
+        assert checked.code in (0, 1, 3), what
         assert "error" not in checked.json, what
         codes.append(checked.code)
-        assert bool(checked.json["issues"] or checked.json["unchecked"]) == (checked.code != 0), what
+        valid = {0: True, 1: False, 3: None}[checked.code]
+        assert checked.json["valid"] is valid, what
+        assert bool(checked.json["issues"]) == (checked.code == 1), what
+        assert bool(checked.json["unchecked"]) or checked.code != 3, what
     assert codes.count(1) > 100, codes
     assert not os.path.exists(t.state) and not os.path.exists(t.root)
 

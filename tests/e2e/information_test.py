@@ -147,7 +147,8 @@ def test_a_pin_holds_wherever_the_plugin_is_found(t):
     assert refused.error_text == \
         "sandforge: the pin 'b.so' fits no plugin file that was found\n", refused
     check = t.sf("config", "check", "c.yaml", code=1)
-    assert "the pin 'b.so' fits no plugin file that was found" in check.error_text, check
+    assert check.text.startswith("c.yaml:2:37: /plugins/pins/b.so: the pin 'b.so' fits no plugin "
+                                 "file that was found\n"), check
 
 
 def test_a_plugin_in_quarantine_is_shown_and_let_out(t):
