@@ -1,6 +1,7 @@
 // Every struct and every call of the boundary goes over the wire and comes back the same.
 #include <sandforge/wire/runner/codec.hpp>
 
+#include <algorithm>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -21,7 +22,7 @@ class Samples {
     } else if constexpr (is_text<T>) {
       const std::string value = "text " + std::to_string(++next_);
       char* copy = arena_.bytes(value.size());
-      std::memcpy(copy, value.data(), value.size());
+      std::copy(value.begin(), value.end(), copy);
       v.ptr = next_ % 3 == 0 ? nullptr : reinterpret_cast<decltype(v.ptr)>(copy);
       v.len = v.ptr == nullptr ? 0 : value.size();
     } else if constexpr (is_out<T> || is_callbacks_pointer<T>) {

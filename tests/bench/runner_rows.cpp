@@ -53,7 +53,9 @@ Row start_row(const Scale& scale) {
              if (loader.load(file).plugin == nullptr) throw std::runtime_error("not loaded");
            });
   };
-  const auto theirs = [] { return 1e3 * timed([] { wait_bare(start_bare({"true"}, true)); }); };
+  const auto theirs = [] {
+    return 1e3 * timed([] { wait_bare(start_bare({"/bin/true"}, true)); });
+  };
   interleave(3, ours, theirs);
   const Pair pair = interleave(scale.of(60, 5), ours, theirs);
   return {"runner.start", "a plugin ready in a process of its own against a bare true",
@@ -247,7 +249,7 @@ Row crash_row(const Scale& scale) {
            });
   };
   const auto theirs = [] {
-    const pid_t child = start_bare({"sleep", "1000"}, true);
+    const pid_t child = start_bare({"/bin/sleep", "1000"}, true);
     return 1e3 * timed([&] {
              ::kill(child, SIGKILL);
              ::waitpid(child, nullptr, 0);

@@ -29,6 +29,41 @@ TEST_CASE_METHOD(LocalFixture, "a guest that was stopped by a signal is ended wi
   CHECK(nothing_runs());
 }
 
+TEST_CASE_METHOD(LocalFixture,
+                 "a guest that a command stopped is lost, and the next call has a new one") {
+  json::Object options;
+  options.set("guestSilenceMs", 400);
+  SandboxConfig config;
+  config.id = "s";
+  config.env = {{"MINE", std::string("kept")}};
+  const auto sandbox = make(open(options), std::move(config));
+  sandbox->start();
+  const auto process =
+      sandbox->spawn(shell("echo $$ > leader; setsid sh -c 'echo $$ > escaped; exec sleep 999' & "
+                           "until test -s escaped; do :; done; kill -STOP $PPID; sleep 999"));
+  const pid_t leader = read_pid(folder() / "leader");
+  const pid_t escaped = read_pid(folder() / "escaped");
+  const auto result = process->wait();
+  CHECK(result.outcome == Outcome::transport_lost);
+  CHECK(result.command_may_have_started);
+  CHECK_FALSE(result.exit_code);
+  // All of it has ended when that is told.
+  CHECK(eventually([&] { return !alive(leader) && !alive(escaped); }));
+  CHECK(sh(*sandbox, "echo $MINE").out == "kept\n");
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest that answers is kept, however quiet its commands are") {
+  json::Object options;
+  options.set("guestSilenceMs", 2000);
+  SandboxConfig config;
+  config.id = "s";
+  const auto sandbox = make(open(options), std::move(config));
+  sandbox->start();
+  const pid_t guest = guest_of(folder().string());
+  CHECK(sh(*sandbox, "sleep 3; echo done").out == "done\n");
+  CHECK(guest_of(folder().string()) == guest);
+}
+
 TEST_CASE_METHOD(LocalFixture, "a guest whose socket was removed is ended with the session") {
   const auto first = started();
   sh(*first, "setsid sleep 1000 >/dev/null 2>&1 & rm ../.sandforge/s/guest");

@@ -50,7 +50,19 @@ def test_wrong_command_lines(t):
     wrong(t, "the word 'make' is not expected here; a command to run follows after --", "exec", "s",
           "make", "test")
     wrong(t, "there is no command: put it after --, as in: -- make test", "run")
-    wrong(t, "this subcommand takes no command after --", "ps", "--", "true")
+    wrong(t, "this subcommand takes no command after --", "start", "--", "true")
+    wrong(t, "this subcommand takes no command after --", "start", "--session", "s", "--", "--json")
+    wrong(t, "A subcommand is required", "--", "ps")
+    wrong(t, "unknown option -x", "ps", "-x", "--", "s")
+    wrong(t, "--session: the name '-x' begins with '-', as options do", "start", "--session", "-x")
+    wrong(t, "--session: a session id must not be empty", "start", "--session", "")
+    wrong(t, "--session: the name 'a/b' is a path, or a part of one", "run", "--session", "a/b",
+          "--", "true")
+    wrong(t, "the ref begins with '-'", "start", "--repo", "/a", "--ref", "--x")
+    wrong(t, "two repositories would both clone into 'x'", "start", "--repo", "/a/x", "--repo",
+          "/b/x")
+    wrong(t, "--listen: 'foo' is no address: tcp:IP:PORT or unix:PATH is expected", "fault-proxy",
+          "--listen", "foo", "--to", "tcp:127.0.0.1:1")
     wrong(t, "SESSION is required", "exec", "--", "true")
     wrong(t, "--timeout: '5x' is no duration: use 500ms, 90s, 5m or 2h", "run", "--timeout", "5x",
           "--", "true")
@@ -103,7 +115,7 @@ def test_commands_that_cannot_be_run(t):
 
 def test_a_configuration_with_mistakes_starts_nothing(t):
     t.write("c.yaml", "sandbox:\n  provider: local\n  options:\n    rot: /tmp\n")
-    message = ("{}c.yaml:4:5: /sandbox/options/rot: unknown key \"rot\" (allowed: root, env); "
+    message = ("{}c.yaml:4:5: /sandbox/options/rot: unknown key \"rot\" (allowed: root, env, guestSilenceMs); "
                "did you mean \"root\"?\n")
     shown = t.sf("config", "check", "c.yaml", code=1)
     assert shown.text == message.format("") and shown.err == b"", shown
@@ -293,6 +305,8 @@ def test_a_state_folder_that_cannot_be_written(t):
 def test_no_home(t):
     bare = {"HOME": None, "SANDFORGE_STATE_DIR": None}
     refused(t, "HOME is not set: name a folder with --state", "ps", env=bare)
+    refused(t, "HOME is 'here', which is no absolute path: name a folder with --state", "ps",
+            env=dict(bare, HOME="here"))
     assert t.sf("--version", env=bare).err == b""
 
 

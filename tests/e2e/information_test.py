@@ -194,8 +194,8 @@ def test_describe(t):
     words = ["--plugin-path", fixture("good_a")]
     described = t.sf(*words, "describe", "fixture-good-a")
     assert described.text == ("fixture-good-a\nTemplates: no\nBuilds: no\nFeatures:\n"
-                              "  spawn.stdin\nSETTING  TYPE     DEFAULT  TITLE\n"
-                              "size     integer  4        -\n"), described
+                              "  spawn.stdin\nSETTING  TYPE     DEFAULT  ALLOWED  TITLE\n"
+                              "size     integer  4        -        -\n"), described
     assert t.sf(*words, "describe", "fixture-good-a", "--json").json["answer"] == 42
     bad = t.sf("--plugin-path", fixture("bad_settings"), "describe", "fixture-bad-settings",
                code=125)

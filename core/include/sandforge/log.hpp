@@ -32,8 +32,8 @@ struct LogField {
 // Takes whole lines, each with its newline, never two at once. Must not log.
 using LogSink = std::function<void(std::string_view line)>;
 
-// Writes to a descriptor that stays open. A line that does not fit at once (a full pipe that nobody
-// reads) is dropped, and a later line says how many were: logging never blocks a lane.
+// Writes to a descriptor that stays open, through a queue of 1 MiB: who logs never waits. What
+// finds no room is lost, and the next line says so. The end waits at most 1 s for what is queued.
 LogSink descriptor_sink(int descriptor);
 
 // Thread rule: every function from any thread. A record is bounded: what exceeds 8 KiB of message,

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include "sandforge/support/json.hpp"
 #include "sandforge/support/utf8.hpp"
@@ -122,33 +118,6 @@ std::string_view to_string(LogLevel level) noexcept {
                                                      "warn",  "error", "off"};
   const auto index = static_cast<std::size_t>(level);
   return index < names.size() ? names[index] : "off";
-}
-
-LogSink descriptor_sink(int descriptor) {
-  return [descriptor, dropped = std::uint64_t{0}](std::string_view line) mutable {
-    std::string with_note;
-    if (dropped > 0) {
-      with_note = fmt::format("({} lines were dropped: the log was not read)\n", dropped);
-      with_note += line;
-      line = with_note;
-    }
-    // A pipe that polls writable takes PIPE_BUF bytes at least; longer lines may wait for a reader.
-    pollfd state{descriptor, POLLOUT, 0};
-    if (::poll(&state, 1, 0) != 1) {
-      ++dropped;
-      return;
-    }
-    while (!line.empty()) {
-      const ssize_t n = ::write(descriptor, line.data(), line.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        ++dropped;
-        return;
-      }
-      line.remove_prefix(static_cast<std::size_t>(n));
-    }
-    dropped = 0;
-  };
 }
 
 Logger::Logger(LogSink sink, Options options)

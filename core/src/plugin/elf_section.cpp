@@ -1,6 +1,6 @@
 #include "plugin/elf_section.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -116,13 +116,15 @@ Result<std::string> read_content(const ByteSource& file, const Elf64_Shdr& secti
 
 Result<std::string> read_section(const ByteSource& file, std::string_view name,
                                  std::size_t limit_bytes) {
-  Elf64_Ehdr header;
-  std::array<std::byte, SELFMAG> magic;
-  if (file.size() < magic.size())
+  // In one piece, as far as the file goes.
+  Elf64_Ehdr header{};
+  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), sizeof header));
+  if (there < SELFMAG)
     return fail("truncated", file.size() == 0 ? "is empty" : "is too short for any shared library");
-  if (!file.read(0, magic)) return fail("truncated", "cannot be read");
-  if (std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0) return fail("not_elf", "is no ELF file");
-  if (!read_as(file, 0, header)) return fail("truncated", "ends within its ELF header");
+  if (!file.read(0, std::as_writable_bytes(std::span(&header, 1)).first(there)))
+    return fail("truncated", "cannot be read");
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return fail("not_elf", "is no ELF file");
+  if (there < sizeof header) return fail("truncated", "ends within its ELF header");
   if (auto good = check_header(header); !good) return std::move(good).error();
 
   auto sections = count_sections(file, header);

@@ -1,13 +1,17 @@
 #include "plugin/inspect.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "plugin/pinned.hpp"
 #include "sandforge/abi.h"
@@ -53,10 +57,31 @@ std::string hint_of(LoadStage stage) {
   }
 }
 
-bool open_file(Inspection& out) {
-  out.file = posix::Fd(::open(out.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (out.file) return true;
+// The canonical path of an open file, in one call instead of one for each of its folders. Empty
+// where the kernel does not tell.
+std::filesystem::path path_of(const posix::Fd& file) {
+  std::array<char, PATH_MAX> path;
+  const auto link = fmt::format("/proc/self/fd/{}", file.get());
+  const ssize_t size = ::readlink(link.c_str(), path.data(), path.size());
+  const std::string_view text(path.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  constexpr std::string_view gone = " (deleted)";
+  const bool known = text.size() < path.size() && text.substr(0, 1) == "/" &&
+                     (text.size() < gone.size() || text.substr(text.size() - gone.size()) != gone);
+  return known ? text : std::string_view();
+}
+
+std::filesystem::path canonical_or_absolute(const std::filesystem::path& path) {
+  std::error_code ec;
+  auto out = std::filesystem::canonical(path, ec);
+  return ec ? std::filesystem::absolute(path) : out;
+}
+
+bool open_file(Inspection& out, const std::filesystem::path& path) {
+  out.file = posix::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const int number = errno;
+  if (out.file) out.path = path_of(out.file);
+  if (out.path.empty()) out.path = canonical_or_absolute(path);
+  if (out.file) return true;
   if (number == ENOENT || number == ENOTDIR) {
     refuse(out.attempt, LoadStage::not_found, "there is no such file",
            "check the path, or install the plugin");
@@ -68,8 +93,7 @@ bool open_file(Inspection& out) {
   return false;
 }
 
-bool check_file(Inspection& out) {
-  struct stat status {};
+bool check_file(Inspection& out, struct stat& status) {
   if (::fstat(out.file.get(), &status) != 0) {
     refuse(out.attempt, LoadStage::not_readable,
            fmt::format("cannot be looked at: {}", std::strerror(errno)), "");
@@ -83,6 +107,16 @@ bool check_file(Inspection& out) {
     return false;
   }
   return true;
+}
+
+// Files that others could change: writable by others, or owned by another user than us and root;
+// the same for the folder. Empty when it is safe.
+std::string unsafe_because(const struct stat& file, const std::filesystem::path& canonical) {
+  if (auto why = writable_by_others(file, "the file"); !why.empty()) return why;
+  struct stat folder {};
+  if (::stat(canonical.parent_path().c_str(), &folder) != 0)
+    return fmt::format("its folder cannot be looked at: {}", std::strerror(errno));
+  return writable_by_others(folder, "its folder");
 }
 
 bool check_pin(Inspection& out) {
@@ -184,30 +218,18 @@ bool check_services(LoadAttempt& attempt, const Manifest& manifest) {
   return false;
 }
 
-std::string unsafe_because(int file, const std::filesystem::path& canonical) {
-  struct stat status {};
-  if (::fstat(file, &status) != 0)
-    return fmt::format("cannot be looked at: {}", std::strerror(errno));
-  if (auto why = writable_by_others(status, "the file"); !why.empty()) return why;
-  if (::stat(canonical.parent_path().c_str(), &status) != 0)
-    return fmt::format("its folder cannot be looked at: {}", std::strerror(errno));
-  return writable_by_others(status, "its folder");
-}
-
 Inspection inspect(const std::filesystem::path& path, const std::string& origin,
                    const std::string& sha256) {
   Inspection out;
   out.attempt.path = path;
   out.attempt.origin = origin;
   out.sha256 = sha256;
-  std::error_code ec;
-  out.path = std::filesystem::canonical(path, ec);
-  if (ec) out.path = std::filesystem::absolute(path);
-  if (!open_file(out) || !check_file(out)) return out;
+  struct stat status {};
+  if (!open_file(out, path) || !check_file(out, status)) return out;
   if (!out.sha256.empty()) {
     // Pinned: who may write the file does not matter, its bytes do.
     if (!check_pin(out)) return out;
-  } else if (auto why = unsafe_because(out.file.get(), out.path); !why.empty()) {
+  } else if (auto why = unsafe_because(status, out.path); !why.empty()) {
     refuse(out.attempt, LoadStage::unsafe_permissions, std::move(why),
            fmt::format("chmod go-w the file and its folder, let this user or root own them, or pin "
                        "the plugin to its sha256"));

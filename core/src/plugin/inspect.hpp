@@ -30,10 +30,6 @@ struct Inspection {
 Inspection inspect(const std::filesystem::path& path, const std::string& origin,
                    const std::string& sha256);
 
-// Refuses files that others could change: writable by others, or owned by another user than us and
-// root; the same for the folder. Empty when it is safe.
-std::string unsafe_because(int file, const std::filesystem::path& canonical);
-
 // False, with what stands against it, when an options schema of the manifest is not valid.
 bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check);
 

@@ -1,6 +1,8 @@
 #include "sandforge/registry.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +16,8 @@
 
 namespace sandforge {
 namespace {
+
+constexpr const char* kNoAnswer = "plugin.no_answer";
 
 ProviderRegistry::Options complete(Runtime& runtime, ProviderRegistry::Options options) {
   auto services = options.services ? std::make_shared<HostServices>(*options.services)
@@ -41,6 +45,18 @@ Result<void> check_schema(const json::Value& schema, SchemaProfile profile) {
   if (issues.size() > 1) error.message += fmt::format(" (and {} more)", issues.size() - 1);
   error.details.set("issues", std::move(issues));
   return error;
+}
+
+// Waits for the answer of a plugin, which may never come: timeout then. 0: no limit.
+template <class T, class Start>
+T within(std::chrono::milliseconds limit, Start&& start) {
+  auto promise = std::make_shared<std::promise<Result<T>>>();
+  auto future = promise->get_future();
+  start(Handler<T>([promise](Result<T> result) { promise->set_value(std::move(result)); }));
+  if (limit.count() > 0 && future.wait_for(limit) != std::future_status::ready)
+    throw_error(Error(Status::timeout, fmt::format("it gave no answer within {} ms", limit.count()),
+                      kNoAnswer));
+  return std::move(future.get()).value();
 }
 
 }  // namespace
@@ -141,9 +157,11 @@ void ProviderRegistry::check_provider(const PluginFile& file, const std::string&
   Error error;
   const char* failed = "opened";
   try {
-    const auto provider = open(name);
+    const auto limit = options_.runner.call_limit;
+    const auto provider = within<std::shared_ptr<ProviderBackend>>(
+        limit, [&](auto done) { async_open(name, {}, std::move(done)); });
     failed = "described";
-    await_result<Description>([&](auto done) {
+    within<Description>(limit, [&](auto done) {
       provider->lane().post(
           [provider, done = std::move(done)]() mutable { provider->describe(std::move(done)); });
     });
@@ -156,7 +174,8 @@ void ProviderRegistry::check_provider(const PluginFile& file, const std::string&
   const std::lock_guard lock(mutex_);
   LoadAttempt* const attempt = find_attempt(file);
   if (attempt == nullptr) return;  // another of its providers was refused already
-  if (!bad_schema && !absent && error.code != Status::crashed) {
+  const bool silent = error.reason == kNoAnswer;
+  if (!bad_schema && !absent && !silent && error.code != Status::crashed) {
     report_.notes.push_back(
         {attempt->path, attempt->origin,
          fmt::format(

@@ -126,7 +126,7 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     return nullptr;
   }
   auto connection = std::make_shared<Connection>(posix::Fd(pair[0]), Connection::Full::queue);
-  const std::shared_ptr<HostPeer> peer(
+  std::shared_ptr<HostPeer> peer(
       new HostPeer(plugin, *runtime, std::move(connection), launch.call_limit));
   auto future = peer->ready_.get_future();
   const auto limit = launch.ready_limit;

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <vector>
 
+#include "log/lost.hpp"
 #include "plugin/abi_text.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/ext/host_log.h"
@@ -17,10 +19,16 @@ LogLevel to_level(std::uint32_t raw) {
 
 void write(sf_host* self, std::uint32_t level, sf_str message, const sf_log_field* first,
            std::size_t count, std::size_t stride) noexcept {
-  const PluginHost& host = PluginHost::of(self);
+  PluginHost& host = PluginHost::of(self);
   const auto services = host.services();
   if (!services || !services->logger || !services->logger->enabled(to_level(level))) return;
   try {
+    const auto& clock = services->clock ? services->clock : system_clock();
+    const auto lost = host.log_bucket().take(clock->monotonic_ns());
+    if (!lost) return;
+    if (*lost > 0)
+      services->logger->write(std::max(LogLevel::warn, to_level(level)), lost_records(*lost),
+                              {{"plugin", host.plugin().name()}});
     std::vector<LogField> fields;
     fields.emplace_back("plugin", host.plugin().name());
     const bool readable = first != nullptr && stride >= sizeof(sf_log_field);

@@ -17,6 +17,7 @@
 #include "sandforge/abi.h"
 #include "sandforge/host_services.hpp"
 #include "sandforge/runtime.hpp"
+#include "services/log_bucket.hpp"
 
 namespace sandforge::plugin {
 class Plugin;
@@ -59,6 +60,8 @@ class PluginHost : public sf_host {
   // Null when the host gives none of that kind, or it could not be made, which is logged.
   const std::string* folder(std::uint32_t kind);
 
+  LogBucket& log_bucket() noexcept { return log_bucket_; }
+
   static PluginHost& of(sf_host* host) noexcept { return *static_cast<PluginHost*>(host); }
 
  private:
@@ -74,6 +77,7 @@ class PluginHost : public sf_host {
   std::map<std::string, std::shared_ptr<GuestHelper>, std::less<>> groups_;  // null: not used yet
   // Every path that was given out; never shrinks, as plugins keep pointers into it.
   std::set<std::string> folders_;
+  LogBucket log_bucket_;
 };
 
 // Why a folder is not its owner's alone; empty: it is, or there is none yet. [any]

@@ -28,7 +28,8 @@ inline constexpr const char* kExitCodeTable =
     "               config check: no mistakes, but not everything could be checked\n"
     "  124          the command took longer than --timeout\n"
     "  125          sandforge itself failed; standard error says why\n"
-    "  129 130 143  interrupted by SIGHUP, SIGINT or SIGTERM; the command was ended\n"
+    "  129 130      interrupted by SIGHUP, SIGINT,\n"
+    "  131 143      SIGQUIT or SIGTERM; the command was ended\n"
     "  141          the reader of the output went away; the command was ended\n"
     "  128+n        the command was ended by signal n\n";
 

@@ -27,14 +27,29 @@ bool wants_colour(int descriptor) {
   return ::isatty(descriptor) == 1;
 }
 
-std::string indent(const std::string& text) {
+std::string indent(const std::string& text, const std::string& by = "  ") {
   std::string out;
   std::size_t start = 0;
   while (start < text.size()) {
     const auto end = std::min(text.find('\n', start), text.size());
-    out += "\n  " + text.substr(start, end - start);
+    out += "\n" + by + text.substr(start, end - start);
     start = end + 1;
   }
+  return out;
+}
+
+std::string text_of(const json::Object& details, const char* name) {
+  const auto* value = details.find(name);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+// What a command wrote, or git.
+std::string output_of(const json::Object& details) {
+  if (details.find("stdout") == nullptr) return indent(text_of(details, "stderr"));
+  std::string out = "\n  command: " + text_of(details, "command");
+  for (const char* name : {"stdout", "stderr"})
+    if (const auto text = text_of(details, name); !text.empty())
+      out += "\n  " + std::string(name) + ", the last of it:" + indent(text, "    ");
   return out;
 }
 
@@ -152,11 +167,12 @@ std::string Terminal::bold(std::string_view text) const {
 
 std::string describe_error(const Error& error) {
   std::string out = error.message;
-  const auto* stderr_text = error.details.find("stderr");
-  if (stderr_text == nullptr)
-    if (const auto* cause = error.details.find("cause"); cause != nullptr)
-      stderr_text = cause->at_pointer("/details/stderr");
-  if (stderr_text != nullptr && stderr_text->is_string()) out += indent(stderr_text->as_string());
+  if (error.details.find("stderr") != nullptr) {
+    out += output_of(error.details);
+  } else if (const auto* cause = error.details.find("cause"); cause != nullptr) {
+    const auto* details = cause->at_pointer("/details");
+    if (details != nullptr && details->is_object()) out += output_of(details->as_object());
+  }
   if (const auto* hint = error.details.find("hint"); hint != nullptr && hint->is_string())
     out += "\n  hint: " + hint->as_string();
   if (error.reason == "provider.unknown")

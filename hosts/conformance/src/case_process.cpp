@@ -30,12 +30,19 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kRequestFile = "request.json";
 constexpr milliseconds kBoundOfCleaning{15'000};
 
-std::string read_all(const fs::path& path, std::size_t limit = std::size_t{1} << 20) {
+std::string read_start(const fs::path& path, std::size_t limit) {
   std::ifstream in(path, std::ios::binary);
   std::string out(limit, '\0');
   in.read(out.data(), static_cast<std::streamsize>(limit));
   out.resize(static_cast<std::size_t>(in.gcount()));
   return out;
+}
+
+// A file of our own, however long.
+std::string read_all(const fs::path& path) {
+  std::error_code failed;
+  const auto size = fs::file_size(path, failed);
+  return failed ? std::string() : read_start(path, static_cast<std::size_t>(size));
 }
 
 json::Value to_json(const Judgement& judgement) {
@@ -62,6 +69,12 @@ json::Array to_array(const std::vector<fs::path>& paths) {
   for (const auto& path : paths)
     out.emplace_back(fs::absolute(path).string());
   return out;
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  if (!(file << text).flush())
+    throw_error(Error(Status::unavailable, path.string() + ": cannot be written"));
 }
 
 struct Order {
@@ -122,7 +135,7 @@ Place place_of(const fs::path& suite, std::size_t number) {
   setting.seed = order.seed;
   setting.cases = all_cases(order.request);
   const auto judgement = judge(one, std::move(setting));
-  std::ofstream(place.result()) << json::write(to_json(judgement));
+  write_file(place.result(), json::write(to_json(judgement)));
   std::exit(0);  // with the destructors of the plugin: they must not crash either
 }
 
@@ -199,7 +212,7 @@ class Outer {
     std::string problems;
     if (!quiet) problems = "left running:\n" + describe(left());
     end_all();
-    if (const auto printed = read_all(place_.printed(), 2000); !printed.empty())
+    if (const auto printed = read_start(place_.printed(), 2000); !printed.empty())
       problems += std::string(problems.empty() ? "" : "\n") + "printed " + show_text(printed);
     auto judgement = read_judgement(read_all(place_.result()));
     if (!WIFEXITED(status_) || WEXITSTATUS(status_) != 0 || !judgement) {
@@ -344,7 +357,7 @@ void write_request(const Request& request, std::uint64_t seed, const fs::path& f
   out.set("caseFiles", to_array(request.case_files));
   if (request.bound) out.set("boundMs", static_cast<long long>(request.bound->count()));
   out.set("seed", std::to_string(seed));
-  std::ofstream(folder / kRequestFile) << json::write(out);
+  write_file(folder / kRequestFile, json::write(out));
 }
 
 CaseResult run_case(const Request& request, const Case& one, std::size_t number,

@@ -287,10 +287,13 @@ struct FaultProxy::Impl final : Owner {
     acceptor.open(endpoint.protocol(), failed);
     if (failed) return unavailable(address, failed.message());
     if (address.is_unix()) {
-      ::fchmod(acceptor.native_handle(), 0600);  // the file gets the mode of the socket
+      // The file gets the mode of the socket.
+      if (::fchmod(acceptor.native_handle(), 0600) != 0)
+        failed.assign(errno, boost::system::system_category());
     } else {
       acceptor.set_option(asio::socket_base::reuse_address(true), failed);
     }
+    if (failed) return unavailable(address, failed.message());
     acceptor.bind(endpoint, failed);
     if (failed) return unavailable(address, failed.message());
     bound = true;

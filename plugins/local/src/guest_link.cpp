@@ -1,5 +1,7 @@
 #include "guest_link.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace sandforge::local {
@@ -16,16 +18,30 @@ class Nobody final : public ChannelListener {
   void on_lost(bool) override {}
 };
 
-guest::ClientOptions client_options() {
+constexpr unsigned kRounds = 8;  // of silence
+
+// A local socket tells when its other end is gone, but not when that is stopped.
+guest::ClientOptions client_options(std::uint64_t round_ms) {
   guest::ClientOptions options;
-  options.ping_interval_ms = 0;  // a local socket tells when its other end is gone
+  options.ping_interval_ms = round_ms;
+  // The link counts the silence itself.
+  options.ping_timeout_ms = std::numeric_limits<std::uint64_t>::max();
   return options;
 }
 
 }  // namespace
 
-GuestLink::GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane)
-    : host_(host), executor_(executor), lane_(lane), client_(*this, client_options()) {}
+GuestLink::GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane,
+                     std::uint64_t silence_ms)
+    : host_(host),
+      executor_(executor),
+      lane_(lane),
+      client_(*this, client_options(silence_ms / kRounds)),
+      round_ms_(silence_ms / kRounds) {}
+
+GuestLink::~GuestLink() {
+  drop_tick(true);
+}
 
 sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> ready,
                           const sf_error_sink* err) {
@@ -68,7 +84,7 @@ guest::ChannelId GuestLink::request(
 }
 
 void GuestLink::flush() {
-  if (busy_ || stream_ == nullptr) return;
+  if (busy_ || held_ || stream_ == nullptr) return;
   while (!client_.output().empty()) {
     std::size_t accepted = 0;
     const auto status =
@@ -86,6 +102,7 @@ void GuestLink::call_stalled() {
 
 void GuestLink::data(std::string_view bytes) {
   const auto keep = shared_from_this();
+  quiet_ = 0;
   busy_ = true;
   const bool ok = client_.feed(bytes);
   busy_ = false;
@@ -98,6 +115,11 @@ void GuestLink::data(std::string_view bytes) {
 }
 
 void GuestLink::ended(const sf_error* error) {
+  if (held_) {
+    gone_ = true;
+    return;
+  }
+  drop_tick(true);
   const auto keep = std::exchange(self_, nullptr);
   busy_ = true;
   client_.lost(error != nullptr ? view(error->message) : "the guest closed the connection");
@@ -107,6 +129,54 @@ void GuestLink::ended(const sf_error* error) {
   const Failure failure{SF_TRANSPORT_LOST, "local.guest_lost", client_.failure(), {}, 0, false};
   tell_ready(&failure);
   if (auto work = std::exchange(when_ended_, nullptr)) work();
+}
+
+void GuestLink::let_go() {
+  held_ = false;
+  if (gone_) return ended(nullptr);
+  close();
+}
+
+void GuestLink::watch() {
+  quiet_ = 0;
+  arm();
+}
+
+void GuestLink::arm() {
+  if (round_ms_ == 0 || held_ || !up()) return;
+  auto self = std::make_unique<std::weak_ptr<GuestLink>>(weak_from_this());
+  const sf_completion completion{self.get(), [](void* ctx, const sf_error* error) noexcept {
+                                   const std::unique_ptr<std::weak_ptr<GuestLink>> own(
+                                       static_cast<std::weak_ptr<GuestLink>*>(ctx));
+                                   if (error != nullptr) return;
+                                   if (const auto link = own->lock()) link->tick();
+                                 }};
+  if (executor_->timer(host_, lane_.get(), round_ms_, completion, &tick_, nullptr) == SF_OK)
+    static_cast<void>(self.release());
+}
+
+void GuestLink::tick() {
+  drop_tick(false);
+  // With the next request it goes on.
+  if (!up() || client_.open_channels() == 0) return;
+  if (++quiet_ < kRounds) {
+    counted_ms_ += round_ms_;
+    client_.tick(counted_ms_);
+    flush();
+    return arm();
+  }
+  if (auto work = std::exchange(when_silent_, nullptr)) {
+    held_ = true;
+    return work();
+  }
+  close();
+}
+
+void GuestLink::drop_tick(bool cancel) noexcept {
+  sf_op* const tick = std::exchange(tick_, nullptr);
+  if (tick == nullptr) return;
+  if (cancel) tick->vtbl->cancel(tick);
+  tick->vtbl->release(tick);
 }
 
 void GuestLink::when_ended(std::function<void()> work) {

@@ -37,7 +37,16 @@ class ChannelListener {
 // Lives until its stream's done, also when nobody holds it any more. All of it on the lane.
 class GuestLink final : public guest::ClientEvents, public std::enable_shared_from_this<GuestLink> {
  public:
-  GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane);
+  // A guest that says nothing for `silence_ms` while something is asked of it is silent. Counted by
+  // a timer, each round of it once, however long that took: the time in which this process was
+  // stopped, or the machine slept, is none. 0: never.
+  GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef lane,
+            std::uint64_t silence_ms);
+  ~GuestLink() override;
+  // Called at most once, when the guest is silent. From then on nothing ends, also where the
+  // connection does, until let_go: then all that was asked is lost.
+  void when_silent(std::function<void()> work) { when_silent_ = std::move(work); }
+  void let_go();
 
   // Takes over a connected socket. ready comes once, with null when the guest answered its hello.
   sf_status open(int descriptor, std::function<void(const Failure*)> ready,
@@ -53,6 +62,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   // The same for a channel that was opened on the client.
   void listen(guest::ChannelId channel, std::shared_ptr<ChannelListener> listener) {
     listeners_.emplace(channel, std::move(listener));
+    if (tick_ == nullptr) watch();
   }
   guest::GuestClient& client() noexcept { return client_; }
   // Before anything is asked of the client otherwise: tells the guest what was forgotten.
@@ -97,6 +107,10 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void tell_ready(const Failure* failure);
   void pass_on_forgotten();
   void call_stalled();
+  void watch();
+  void arm();
+  void tick();
+  void drop_tick(bool cancel) noexcept;
 
   sf_host* host_;
   const sf_executor_service* executor_;
@@ -111,6 +125,14 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   std::vector<std::function<void()>> after_;
   std::vector<std::weak_ptr<ChannelListener>> stalled_;
   bool busy_ = false;
+
+  const std::uint64_t round_ms_;
+  sf_op* tick_ = nullptr;  // while channels are open
+  unsigned quiet_ = 0;     // rounds since the guest said something
+  std::uint64_t counted_ms_ = 0;
+  std::function<void()> when_silent_;
+  bool held_ = false;
+  bool gone_ = false;  // the connection ended while held
 };
 
 }  // namespace sandforge::local

@@ -45,9 +45,12 @@ class Provider {
 
   sf_status create(const sf_create_request& request, sf_sandbox** sandbox,
                    const sf_error_sink* err) const {
-    std::string_view id;
-    if (request.context != nullptr)
-      id = view(request.context->vtbl->fields(request.context)->session_id);
+    std::string_view id, known_folder;
+    if (request.context != nullptr) {
+      const auto* fields = request.context->vtbl->fields(request.context);
+      id = view(fields->session_id);
+      known_folder = view(fields->sandbox_id);
+    }
     if (id.empty())
       return report(
           err, Failure{SF_INVALID, "local.no_id", "a local sandbox needs an id", {}, 0, false});
@@ -55,7 +58,19 @@ class Provider {
       return report(err, Failure{SF_INVALID, "local.bad_id", "the id holds a NUL", {}, 0, false});
     SessionPlace place;
     place.root = settings_->root;
-    place.session_id = std::string(id);
+    place.name = encode_id(id);
+    // A session that was started before goes on where it was: the root of today is for new ones.
+    // What is no absolute path is no id of ours, and leads to nothing.
+    if (known_folder.substr(0, 1) == "/") {
+      auto parts = split_folder(known_folder);
+      if (!parts)
+        return report(err, Failure{SF_INVALID, "local.bad_sandbox_id",
+                                   "the sandbox id is no folder of a local session: " +
+                                       std::string(known_folder),
+                                   std::string(known_folder), 0, false});
+      place.root = std::move(parts->root);
+      place.name = std::move(parts->name);
+    }
     place.working_directory = std::string(view(request.working_directory));
     place.guest_program = settings_->guest_program;
     *sandbox = make_sandbox(settings_, std::move(place), request.lane);
@@ -135,6 +150,9 @@ sf_status open(const sf_open_request& request, sf_provider** provider, const sf_
     for (const auto& [name, value] : env->as_object())
       if (value.is_string()) settings->env->insert_or_assign(name, value.as_string());
   }
+  if (const auto* value = parsed.value.find("guestSilenceMs");
+      value != nullptr && value->is_integer() && value->as_integer() > 0)
+    settings->guest_silence_ms = static_cast<std::uint64_t>(value->as_integer());
   *provider = (new Provider(std::move(settings), request.lane))->handle();
   return SF_OK;
 }

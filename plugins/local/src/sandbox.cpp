@@ -105,7 +105,9 @@ void SandboxObject::connect(Guest wanted, LinkFn then) {
                 found] { found->failure = connect_guest(place, wanted, found->connection); },
                [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
                  if (refused != nullptr) return then(refused, nullptr, {});
-                 if (found->failure) return then(&*found->failure, nullptr, {});
+                 if (found->failure)
+                   return then(&*found->failure, nullptr,
+                               {found->connection.folder_created, found->connection.guest_started});
                  self->adopt(std::move(found->connection), then);
                });
 }
@@ -113,7 +115,13 @@ void SandboxObject::connect(Guest wanted, LinkFn then) {
 void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
   const LinkFacts facts{connection.folder_created, connection.guest_started};
   if (!connection.socket) return then(nullptr, nullptr, facts);
-  auto link = std::make_shared<GuestLink>(settings_->host, settings_->executor, lane_);
+  auto link = std::make_shared<GuestLink>(settings_->host, settings_->executor, lane_,
+                                          settings_->guest_silence_ms);
+  link->when_silent([self = weak_from_this(), weak = std::weak_ptr(link)] {
+    const auto silent = weak.lock();
+    if (const auto sandbox = self.lock()) return sandbox->end_silent(silent);
+    silent->let_go();
+  });
   Failure refused;
   const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
                              static_cast<Failure*>(ctx)->message =
@@ -156,6 +164,9 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   with_link(Guest::running, [self = shared_from_this(), env, given, events](
                                 const Failure* failure, const std::shared_ptr<GuestLink>& link,
                                 LinkFacts facts) {
+    // What is there now must be found again, whatever becomes of this start.
+    if (failure == nullptr || facts.folder_created || facts.guest_started)
+      events.on_identity(events.ctx, as_str(self->place_.folder()));
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
@@ -182,11 +193,13 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
 }
 
 void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
+  const std::string id = place_.folder();
   const std::string folder = place_.commands_folder();
   sf_start_result result{};
   result.struct_size = sizeof result;
   result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
   result.provenance = SF_PROVENANCE_NONE;
+  result.sandbox_id = as_str(id);
   result.working_directory = as_str(folder);
   result.template_retry_after_ms = SF_NONE;
   events.done(events.ctx, nullptr, &result);
@@ -221,6 +234,12 @@ void SandboxObject::kill_silent(std::function<void(const Failure*)> next) {
                  if (refused == nullptr && *result) refused = &**result;
                  next(refused);
                });
+}
+
+// Its tree, too, before anybody is told that the guest is lost: who asks next starts a new one.
+void SandboxObject::end_silent(const std::shared_ptr<GuestLink>& link) {
+  run_blocking([place = place_] { end_silent_guest(place); },
+               [link](const Failure*) { link->let_go(); });
 }
 
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the

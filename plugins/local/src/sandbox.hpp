@@ -17,7 +17,8 @@ struct ProviderSettings {
   const sf_executor_service* executor = nullptr;
   std::string root;
   std::string guest_program;
-  std::optional<Environment> env;  // option `env`
+  std::uint64_t guest_silence_ms = 10'000;  // option `guestSilenceMs`
+  std::optional<Environment> env;           // option `env`
 };
 
 // The object behind an sf_sandbox. All of it on its lane; a pool thread only sees copies.

@@ -71,6 +71,7 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
                                               std::function<void(const Failure*)> done);
   // Kills a guest that does not answer, then goes on.
   void kill_silent(std::function<void(const Failure*)> next);
+  void end_silent(const std::shared_ptr<GuestLink>& link);
   void end_guest(std::function<void(const Failure*)> done, bool may_kill = true);
   void when_gone(const std::shared_ptr<GuestLink>& link, std::function<void(const Failure*)> done);
 

@@ -78,6 +78,14 @@ bool is_guest_of(const SessionPlace& place, std::string_view command_line) {
   return command_line.substr(first + 1) == expected;
 }
 
+std::optional<Failure> end_silent_guest(const SessionPlace& place) {
+  if (auto failure = kill_silent_guest(place)) return failure;
+  GuestConnection next;
+  if (auto failure = connect_guest(place, Guest::to_end, next)) return failure;
+  // It has not been given the session's environment: the next call starts the one that it needs.
+  return kill_silent_guest(place);
+}
+
 std::optional<Failure> kill_silent_guest(const SessionPlace& place) {
   Descriptor folder;
   if (auto failure = open_guest_folder(place, folder)) return failure;

@@ -16,6 +16,9 @@ Failure silent_guest(const SessionPlace& place);
 // Nothing to kill is fine. Blocking: for pool threads.
 std::optional<Failure> kill_silent_guest(const SessionPlace& place);
 
+// The same, and ends what it ran: a guest is started once more, which does that. Blocking, too.
+std::optional<Failure> end_silent_guest(const SessionPlace& place);
+
 // Whether a program with these arguments (as /proc shows them: each ended by NUL) is the session's
 // guest, whatever the path of its program.
 bool is_guest_of(const SessionPlace& place, std::string_view command_line);

@@ -142,7 +142,7 @@ class KitchenSandbox : public Sandbox {
   std::string choose(const Starting& starting, Started& started) {
     started.provenance = Provenance::base;
     if (!starting.template_document()) return "base";
-    const std::string identity = sandforge::sha256_hex(*starting.template_document());
+    std::string identity = sandforge::sha256_hex(*starting.template_document());
     const Build build = kitchen_.build(identity, family_of(context_));
     const auto older = kitchen_.newest(family_of(context_));
     if (build.status == BuildStatus::ready) {
@@ -190,7 +190,7 @@ class KitchenFactory : public FactorySandbox,
     return resolved;
   }
   Build start(BuildRequest request, StopToken) override {
-    const std::string identity = sandforge::sha256_hex(document_of(request.settings));
+    std::string identity = sandforge::sha256_hex(document_of(request.settings));
     return kitchen_.build(identity, family_of(request.context));
   }
   Build get(BuildRequest request, StopToken) override { return kitchen_.find(request.build_id); }

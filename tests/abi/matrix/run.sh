@@ -3,12 +3,14 @@
 #
 #   tests/abi/matrix/run.sh [--no-install] [PART …]
 #
-#   PART          hosts, short, baseline, frozen, dll; all five by default
+#   PART          hosts (or one of them: hosts:gcc, hosts:clang), short, baseline, frozen, dll; all
+#                 by default
 #   --no-install  leave the packages alone
 #   --update      write tests/abi/baseline and tests/abi/v1_0 anew, and stop: for an addition while
 #                 1.0 is a draft, after reading the difference
 #
-# The hosts are built below build/matrix; the rest takes seconds.
+# The hosts are built in build/matrix-gcc and build/matrix-clang, as deep as the folders of other
+# stages: ccache tells relative paths apart. The rest takes seconds.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,10 +26,15 @@ entry=sandforge_plugin_entry_v1
 install=yes
 update=no
 parts=()
+hosts=()
 for word in "$@"; do
   case $word in
     --no-install) install=no ;;
     --update) update=yes ;;
+    hosts:gcc | hosts:clang)
+      [[ ${#hosts[@]} -gt 0 ]] || parts+=(hosts)
+      hosts+=("${word#hosts:}")
+      ;;
     hosts | short | baseline | frozen | dll) parts+=("$word") ;;
     *)
       sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
@@ -117,15 +124,26 @@ plugin_rust() {
 
 # ---- Parts --------------------------------------------------------------------------------------
 
+# build_host NAME C-COMPILER C++-COMPILER [OPTION …]
 build_host() {
   local name=$1 c=$2 cpp=$3
-  cmake --preset dev -B "build/matrix/$name" -D CMAKE_C_COMPILER="$c" \
-    -D CMAKE_CXX_COMPILER="$cpp" &&
-    cmake --build "build/matrix/$name" --target abi_matrix_host sandforge-guest
+  cmake --preset dev -B "build/matrix-$name" -D CMAKE_C_COMPILER="$c" \
+    -D CMAKE_CXX_COMPILER="$cpp" "${@:4}" &&
+    cmake --build "build/matrix-$name" --target abi_matrix_host sandforge-guest
+}
+
+# Another name for the same program, where it is that.
+also() {
+  if command -v "$2" >/dev/null &&
+    [[ $(realpath "$(command -v "$2")") == "$(realpath "$(command -v "$1")")" ]]; then
+    echo "$2"
+  else
+    echo "$1"
+  fi
 }
 
 part_hosts() {
-  local plugins=$work/plugins made=() name host
+  local plugins=$work/plugins made=() name c cpp options
   mkdir -p "$plugins"
   make() { check "build the plugin $1" "${@:2}" && made+=("$1"); }
   make c-gcc plugin_c "$plugins/c-gcc" gcc -Isdk/include
@@ -142,10 +160,13 @@ part_hosts() {
     skip "a plugin in Rust" "cargo is not installed"
   fi
 
-  for host in "gcc gcc g++" "clang clang-14 clang++-14"; do
-    read -r name c cpp <<<"$host"
-    check "build the host by $cpp" build_host "$name" "$c" "$cpp" || continue
-    local bin=build/matrix/$name
+  [[ ${#hosts[@]} -gt 0 ]] || hosts=(gcc clang)
+  for name in "${hosts[@]}"; do
+    c=clang-14 cpp=clang++-14 options=()
+    # By the names and options of the other stages, so that ccache has most of it.
+    [[ $name == clang ]] || c=$(also gcc cc) cpp=$(also g++ c++) options=(-D SANDFORGE_WERROR=ON)
+    check "build the host by $name" build_host "$name" "$c" "$cpp" "${options[@]}" || continue
+    local bin=build/matrix-$name
     local program guest
     program=$(find "$bin" -name abi_matrix_host -type f)
     guest=$(find "$bin" -name sandforge-guest -type f)
@@ -157,7 +178,7 @@ part_hosts() {
       esac
       cp "$plugins/$plugin" "$work/$plugin.so"
       chmod 644 "$work/$plugin.so"
-      check "host by $cpp, plugin $plugin" "$program" "$work/$plugin.so" "$@"
+      check "host by $name, plugin $plugin" "$program" "$work/$plugin.so" "$@"
     done
   done
 }

@@ -36,10 +36,11 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  void add(const std::string& name, const Make& make, const std::string& sha256 = {}) {
+  void add(const std::string& name, const Make& make, const std::string& sha256 = {},
+           Limits limits = {}) {
     CAPTURE(name);
-    const std::string here = attempt(Isolation::in_line, make, sha256);
-    const std::string there = attempt(Isolation::process, make, sha256);
+    const std::string here = attempt(Isolation::in_line, make, sha256, limits);
+    const std::string there = attempt(Isolation::process, make, sha256, limits);
     text_ += name + "\n" + (here == there ? here : here + "in a process:\n" + there) + "\n";
   }
   // For code that takes its process with it.
@@ -150,6 +151,13 @@ TEST_CASE("bad plugins: entry and init", "[cases.F07][cases.F08]") {
        {"throw-entry", "throw-odd-entry", "null-entry", "noise-entry", "other-code", "short-table",
         "null-init", "null-open", "throw-init", "throw-odd-init", "refuse-init"})
     table.add(fault, named(fault));
+}
+
+TEST_CASE("bad plugins: a provider that is never described", "[cases.F07][cases.F08]") {
+  Table table("never_described");
+  Limits limits;
+  limits.call = std::chrono::milliseconds(500);
+  table.add("never-describe", named("never-describe"), {}, limits);
 }
 
 TEST_CASE("bad plugins: the end of their process before it is ready", "[cases.F07][cases.F08]") {

@@ -56,6 +56,25 @@ TEST_CASE("load: a good plugin") {
                                "  runs: inside this process\n");
 }
 
+TEST_CASE("scan: the path of a plugin is that of its file, whatever leads there") {
+  TempDir folder;
+  const auto found = [](const std::filesystem::path& path) {
+    PluginSearchPath search;
+    search.add(path, "a test");
+    const auto scan = PluginLoader(options()).scan(search);
+    return scan.files.empty() ? scan.report.to_text() : scan.files[0].path.string();
+  };
+  // The kernel says " (deleted)" of a file that is gone; here it is a name.
+  for (const char* name : {"plugin.so", "plugin (deleted)"}) {
+    const auto file = folder.copy(fixture("good_a"), name);
+    const std::string link = std::string(name) + ".link";
+    std::filesystem::create_symlink(name, folder / link);
+    CHECK(found(file) == file.string());
+    CHECK(found(folder / link) == file.string());
+    CHECK(found(folder / "." / link) == file.string());
+  }
+}
+
 TEST_CASE("load: a second load answers the same plugin") {
   PluginSearchPath search;
   search.add(fixture("good_a"), "a test");

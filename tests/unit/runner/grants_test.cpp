@@ -1,6 +1,10 @@
 // What a plugin in a process of its own gets: what the configuration grants, and nothing else.
 #include <fstream>
 
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "runner_fixture.hpp"
 
 using namespace sandforge;
@@ -11,6 +15,22 @@ namespace {
 std::string say(Sandbox& sandbox, const std::string& command) {
   return sandbox.execute_command(command).out;
 }
+
+// The groups of this process, as a host that root started from a session has some.
+class OwnGroups {
+ public:
+  explicit OwnGroups(const std::vector<gid_t>& groups) {
+    before_.resize(static_cast<std::size_t>(::getgroups(0, nullptr)));
+    REQUIRE(::getgroups(static_cast<int>(before_.size()), before_.data()) >= 0);
+    REQUIRE(::setgroups(groups.size(), groups.data()) == 0);
+  }
+  ~OwnGroups() { ::setgroups(before_.size(), before_.data()); }
+  OwnGroups(const OwnGroups&) = delete;
+  OwnGroups& operator=(const OwnGroups&) = delete;
+
+ private:
+  std::vector<gid_t> before_;
+};
 
 }  // namespace
 
@@ -116,6 +136,41 @@ TEST_CASE("a user without an entry and a group is refused: it would have the gro
   CHECK_THAT(test::error_of([&] { host.open(); }).message,
              Catch::Contains("its process cannot run as another user: the user 54321 has no entry "
                              "and so no group: give one, as in 54321:GID"));
+}
+
+TEST_CASE("a process runs as the user of its policy, without a group of the host, and serves",
+          "[runner]") {
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: only root may start a process as another user");
+    return;
+  }
+  const OwnGroups groups({0, 4242});
+  PluginPolicy policy;
+  policy.user = "54321:54322";
+  RunnerHost host(policy);
+  const auto mine = host.record().parent_path();
+  std::filesystem::create_directories(mine);
+  std::filesystem::permissions(mine, std::filesystem::perms(0700));
+  REQUIRE(::chown(mine.c_str(), 54321, 54322) == 0);
+  std::filesystem::permissions(host.folder.path(), std::filesystem::perms(0711));
+
+  const auto sandbox = host.make();
+  const std::string status = say(*sandbox, "read /proc/self/status");
+  CHECK_THAT(status, Catch::Contains("\nUid:\t54321\t54321\t54321\t54321\n") &&
+                         Catch::Contains("\nGid:\t54322\t54322\t54322\t54322\n") &&
+                         Catch::Contains("\nGroups:\t \n"));
+  CHECK_THAT(status, Catch::Contains("\nCapEff:\t0000000000000000\n") &&
+                         Catch::Contains("\nCapPrm:\t0000000000000000\n"));
+  CHECK(sandbox->sandbox_id()->str() == "machine-s");
+  struct stat made {};
+  REQUIRE(::stat(host.record().c_str(), &made) == 0);  // its own folder is open to it
+  CHECK(made.st_uid == 54321);
+  CHECK(made.st_gid == 54322);
+  const auto secret = host.folder.write("secret", "of root");
+  std::filesystem::permissions(secret, std::filesystem::perms(0600));
+  CHECK(say(*sandbox, "read " + secret.string()).empty());
+  CHECK(say(*sandbox, "write " + (mine / "file").string()) == "written");
+  CHECK(host.log().find("cannot be used") == std::string::npos);
 }
 
 TEST_CASE("with the grant files are written and programs run", "[runner]") {

@@ -9,7 +9,6 @@
 
 using namespace sandforge;
 using runner::Quarantine;
-using runner::Quarantined;
 
 namespace {
 
@@ -48,7 +47,7 @@ TEST_CASE("quarantine: an entry that cannot be understood still holds", "[runner
   std::ofstream(folder / "aa.json") << "{";
   std::ofstream(folder / "bb.json") << "{\"reason\": \"" << std::string(100'000, 'x') << "\"}";
   std::filesystem::create_directory(folder / "cc.json");
-  std::ofstream(folder / "dd.json");
+  folder.write("dd.json", "");
   for (const char* sha256 : {"aa", "bb", "cc", "dd"}) {
     CAPTURE(sha256);
     const auto found = quarantine.find(sha256);

@@ -2,6 +2,7 @@
 #include "sandforge/host_services.hpp"
 
 #include <sys/stat.h>
+#include <algorithm>
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +14,7 @@
 #include "sandforge/ext/host_paths.h"
 #include "sandforge/ext/host_process.h"
 #include "sandforge/ext/host_state.h"
+#include "services/log_bucket.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
 
@@ -69,6 +71,78 @@ TEST_CASE("log service: fields, secrets, levels, and the plugin's name") {
   CHECK(bench.faults(Fault::bad_value) == 1);
   bench.services->logger->set_level(LogLevel::off);
   CHECK(log.level(host) == SF_LOG_ERROR + 1);
+}
+
+TEST_CASE("log service: a plugin has a bucket of records, the host has none") {
+  Bench bench;
+  auto services = std::make_shared<HostServices>(*bench.services);
+  const auto clock = std::make_shared<ManualClock>();
+  services->clock = clock;
+  bench.plugin->host.attach(services);
+  const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
+  sf_host* host = &bench.plugin->host;
+  const auto logged = [&](std::size_t times) {
+    const auto before = bench.log().size();
+    for (std::size_t i = 0; i < times; ++i)
+      log.write(host, SF_LOG_INFO, str("said"), nullptr, 0, 0);
+    const std::string text = bench.log().substr(before);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  CHECK(logged(services::kLogBurst + 40) == services::kLogBurst);
+  // What is not kept takes nothing out, and is not lost.
+  log.write(host, SF_LOG_DEBUG, str("not kept"), nullptr, 0, 0);
+  for (int i = 0; i < 2000; ++i)
+    services->logger->write(LogLevel::info, "the host's own");
+  CHECK(bench.log().find("lost") == std::string::npos);
+  // A moment later there is room for one, which says what was lost before it.
+  clock->advance(std::chrono::nanoseconds(1'000'000'000 / services::kLogPerSecond));
+  CHECK(logged(3) == 2);
+  CHECK(bench.log().find(" WARN  40 records were lost plugin=fake\n") != std::string::npos);
+  services->logger->set_level(LogLevel::error);
+  clock->advance(std::chrono::seconds(1));
+  log.write(host, SF_LOG_ERROR, str("bad"), nullptr, 0, 0);
+  CHECK(bench.log().find(" ERROR 2 records were lost plugin=fake\n") != std::string::npos);
+  services->logger->set_level(LogLevel::info);
+  CHECK(logged(services::kLogBurst) == services::kLogPerSecond - 1);
+  clock->advance(std::chrono::hours(10));
+  CHECK(logged(2 * services::kLogBurst) == services::kLogBurst + 1);  // with the note
+
+  // Another clock, which stands far before the first: the bucket is empty at the most.
+  const auto earlier = std::make_shared<ManualClock>();
+  services = std::make_shared<HostServices>(*services);
+  services->clock = earlier;
+  bench.plugin->host.attach(services);
+  CHECK(logged(1) == 0);
+  earlier->advance(std::chrono::seconds(1));
+  CHECK(logged(services::kLogBurst) == services::kLogPerSecond + 1);
+}
+
+TEST_CASE("log service: a jump of the wall clock fills no bucket and empties none") {
+  struct Jumping final : Clock {
+    std::int64_t now_ns() const noexcept override { return wall; }
+    std::uint64_t monotonic_ns() const noexcept override { return 5; }
+    std::int64_t wall = 1'700'000'000'000'000'000;
+  };
+  Bench bench;
+  auto services = std::make_shared<HostServices>(*bench.services);
+  const auto clock = std::make_shared<Jumping>();
+  services->clock = clock;
+  bench.plugin->host.attach(services);
+  const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
+  const auto logged = [&](std::uint64_t times) {
+    const auto before = bench.log().size();
+    for (std::uint64_t i = 0; i < times; ++i)
+      log.write(&bench.plugin->host, SF_LOG_INFO, str("said"), nullptr, 0, 0);
+    const std::string text = bench.log().substr(before);
+    return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  CHECK(logged(10) == 10);
+  clock->wall -= std::int64_t{86'400} * 1'000'000'000;
+  CHECK(logged(10) == 10);
+  clock->wall += std::int64_t{30} * 86'400 * 1'000'000'000;
+  CHECK(logged(2 * services::kLogBurst) == services::kLogBurst - 20);
+  clock->wall += std::int64_t{86'400} * 1'000'000'000;
+  CHECK(logged(10) == 0);
 }
 
 TEST_CASE("env service: names of the manifest, and no others") {

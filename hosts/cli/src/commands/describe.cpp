@@ -6,7 +6,7 @@ namespace sandforge::cli {
 namespace {
 
 // The documented description first, then what this framework adds, under its own keys.
-json::Object to_object(const std::string& provider, const Description& description) {
+json::Object to_object(const ProviderInfo& provider, const Description& description) {
   json::Object builds;
   builds.set("available", description.has_builds);
   builds.set("history", description.has_build_history);
@@ -14,7 +14,7 @@ json::Object to_object(const std::string& provider, const Description& descripti
   capabilities.set("template", description.has_template);
   capabilities.set("builds", std::move(builds));
   json::Object out;
-  out.set("provider", provider);
+  out.set("provider", provider.name);
   out.set("settingsSchema", description.settings_schema);
   out.set("capabilities", std::move(capabilities));
   for (const auto& [key, value] : description.describe)
@@ -23,12 +23,38 @@ json::Object to_object(const std::string& provider, const Description& descripti
   for (const auto& feature : description.features)
     features.emplace_back(feature);
   out.set("features", std::move(features));
+  out.set("displayName", provider.display_name);
+  out.set("description", provider.description);
+  out.set("optionsSchema", provider.options_schema);
   return out;
 }
 
 std::string text_of(const json::Value* value) {
   if (value == nullptr) return "-";
   return value->is_string() ? value->as_string() : json::write(*value);
+}
+
+// "small, large", or "1 to 8", or "-".
+std::string allowed(const json::Value& property) {
+  if (const auto* values = property.find("enum"); values != nullptr && values->is_array()) {
+    std::string out;
+    for (const auto& value : values->as_array())
+      out += (out.empty() ? "" : ", ") + text_of(&value);
+    return out;
+  }
+  const auto bounds = [&](const char* least, const char* most, const std::string& of) {
+    const auto* low = property.find(least);
+    const auto* high = property.find(most);
+    if (low == nullptr && high == nullptr) return std::string();
+    if (high == nullptr) return "from " + text_of(low) + of;
+    if (low == nullptr) return "up to " + text_of(high) + of;
+    return text_of(low) + " to " + text_of(high) + of;
+  };
+  auto out = bounds("minimum", "maximum", "");
+  if (out.empty()) out = bounds("minLength", "maxLength", " characters");
+  if (const auto* pattern = property.find("pattern"); pattern != nullptr)
+    out += (out.empty() ? "fits " : ", fits ") + text_of(pattern);
+  return out.empty() ? "-" : out;
 }
 
 bool print_settings(App& app, const json::Value& schema) {
@@ -38,9 +64,10 @@ bool print_settings(App& app, const json::Value& schema) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, property] : properties->as_object())
     rows.push_back({key, text_of(property.find("type")), text_of(property.find("default")),
+                    allowed(property),
                     property.find("title") != nullptr ? text_of(property.find("title"))
                                                       : text_of(property.find("description"))});
-  return app.terminal().print_table({"SETTING", "TYPE", "DEFAULT", "TITLE"}, rows);
+  return app.terminal().print_table({"SETTING", "TYPE", "DEFAULT", "ALLOWED", "TITLE"}, rows);
 }
 
 std::string yes_or_no(bool value) {
@@ -52,16 +79,22 @@ std::string yes_or_no(bool value) {
 int describe_command(App& app, const DescribeArguments& arguments) {
   const auto setup = app.open_provider(arguments.provider, app.config());
   const auto& description = setup.description;
+  auto provider = app.registry().find(arguments.provider);
+  if (!provider) {
+    provider.emplace();
+    provider->name = arguments.provider;
+  }
   if (app.terminal().json())
     return app.terminal().exit_code_after(
-        app.terminal().print_json(to_object(arguments.provider, description)));
+        app.terminal().print_json(to_object(*provider, description)));
   std::string features;
   for (const auto& feature : description.features)
     features += "\n  " + harmless_line(feature);
   const auto builds = !description.has_builds
                           ? std::string("no")
                           : std::string(description.has_build_history ? "with history" : "yes");
-  const auto head = app.terminal().bold(harmless_line(arguments.provider)) +
+  const auto about = provider->description.empty() ? "" : "\n" + provider->description;
+  const auto head = app.terminal().bold(harmless_line(arguments.provider)) + harmless_text(about) +
                     "\nTemplates: " + yes_or_no(description.has_template) + "\nBuilds: " + builds +
                     "\nFeatures:" + (features.empty() ? " none" : features) + "\n";
   return app.terminal().exit_code_after(app.terminal().print(head) &&

@@ -15,7 +15,8 @@ extern "C" {
 #define SF_LOG_WARN 3u
 #define SF_LOG_ERROR 4u
 
-#define SF_FIELD_SECRET 1u /* the value is masked, also where it occurs in the message */
+/* The value is masked, also elsewhere in the record: of values of 16 KiB in all. */
+#define SF_FIELD_SECRET 1u
 
 typedef struct sf_log_field { /* APPENDABLE */
   size_t struct_size;
