@@ -91,6 +91,10 @@ def test_problems_are_1(t):
     t.sf("--plugin-path", t.path("plugins"), "plugins", "doctor", code=1)
 
 
+def test_what_could_not_be_checked_is_3(t):
+    t.sf("config", "check", t.write("c.yaml", "sandbox: {provider: nobody}\n"), code=3)
+
+
 def test_failures_of_sandforge_are_125_and_say_why(t):
     failing = [
         ["exec", "unknown", "--", "true"], ["ps", "unknown"], ["rm", "unknown"],
@@ -119,7 +123,8 @@ def test_the_readme_and_help_name_the_same_codes(t):
     text = t.sf("--help").text
     for code in ("1", "2", "124", "125", "129 130", "131 143", "141", "128+n"):
         assert f"\n  {code} " in text, (code, text)
-    assert "\n  3 " in t.sf("conformance", "--help").text
+    for words in (["conformance"], ["config", "check"]):
+        assert "\n  3 " in t.sf(*words, "--help").text
 
 
 main(globals())

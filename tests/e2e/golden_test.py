@@ -12,7 +12,7 @@ COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "descri
             "settings effective", "config", "config check", "plugins", "plugins doctor",
             "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
-         "see plugins doctor")
+         "see sandforge{} plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
 
 
@@ -90,9 +90,9 @@ def test_a_password_in_a_bad_url_is_not_shown(t):
 
 
 def test_names_that_nobody_has(t):
-    refused(t, "there is no provider lcoal, did you mean local" + FOUND, "run", "--provider",
+    refused(t, "there is no provider lcoal, did you mean local" + FOUND.format(""), "run", "--provider",
             "lcoal", "--", "true")
-    refused(t, "there is no provider docker" + FOUND, "describe", "docker")
+    refused(t, "there is no provider docker" + FOUND.format(""), "describe", "docker")
     refused(t, "there is no session 's'", "exec", "s", "--", "true")
     refused(t, "there is no session 's'", "ps", "s")
     refused(t, "there is no session 's'", "stop", "s")
@@ -167,20 +167,23 @@ def test_text_that_is_no_yaml(t):
 
 def test_a_plugin_that_is_not_there(t):
     t.write("c.yaml", "plugins: {paths: [plugins/other.so]}\nsandbox: {provider: other}\n")
-    refused(t, "there is no provider other" + FOUND, "--config", "c.yaml", "run", "--", "true")
+    gone = f"\n  refused: {t.dir}/plugins/other.so: there is no such file"
+    refused(t, "there is no provider other" + gone + FOUND.format(f" --config {t.dir}/c.yaml"),
+            "--config", "c.yaml", "run", "--", "true")
     shown = t.sf("--config", "c.yaml", "plugins", "doctor", code=None)
     assert f"{t.dir}/plugins/other.so" in shown.text, shown
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert checked.error_text == (
-        "sandforge: warning: the provider 'other' is not installed\n"), checked
+        "sandforge: warning: the provider 'other' is not installed" + gone +
+        "\n  see: sandforge --config c.yaml plugins doctor\n"), checked
     assert checked.text == UNCHECKED, checked
     t.write("c.yaml", "sandbox: {provider: lcoal}\n")
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert checked.error_text == ("sandforge: warning: the provider 'lcoal' is not installed, did "
                                   "you mean 'local'?\n"), checked
     assert checked.text == UNCHECKED, checked
     t.write("c.yaml", "sandbox: {provider: local, options: {env: {A: '${NOBODY_SET_IT}'}}}\n")
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert "the variable NOBODY_SET_IT is not set" in checked.error_text, checked
     assert checked.text == UNCHECKED, checked
 

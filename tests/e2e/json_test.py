@@ -92,14 +92,20 @@ def test_providers_describe_and_settings(t):
 def test_config_check(t):
     t.write("c.yaml", "sandbox: {provider: local, options: {rot: /tmp}}\n")
     checked = t.sf("config", "check", "--json", "c.yaml", code=1)
-    assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked"]
+    assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked",
+                                                        "warnings"]
+    assert checked.json["valid"] is False
     (issue,) = checked.json["issues"]
     assert issue == {"pointer": "/sandbox/options/rot", "message": 'unknown key "rot"',
                      "allowed": "root, env, guestSilenceMs", "suggestion": 'did you mean "root"?', "line": 1,
                      "column": 38}, issue
     t.write("good.yaml", "sandbox: {provider: local}\n")
     assert t.sf("config", "check", "--json", "good.yaml").json == {
-        "file": "good.yaml", "valid": True, "issues": [], "unchecked": []}
+        "file": "good.yaml", "valid": True, "issues": [], "unchecked": [], "warnings": []}
+    t.write("unset.yaml", "sandbox: {provider: local, options: {env: {A: '${NOBODY_SET_IT}'}}}\n")
+    unset = t.sf("config", "check", "--json", "unset.yaml", code=3).json
+    assert unset["valid"] is None and unset["issues"] == [], unset
+    assert "the variable NOBODY_SET_IT is not set" in unset["unchecked"][0], unset
 
 
 def test_errors(t):

@@ -87,6 +87,11 @@ void tell_folder(const HostServices& services, std::string_view plugin,
                  const std::filesystem::path& path, std::string_view why);
 
 // The vtables, one per file of this folder. [any]
+// Of every service that there may be, by their short names.
+std::vector<std::string> service_names();
+// Of a service of that list.
+bool is_offered(std::string_view name, const HostServices& services);
+
 const void* log_service() noexcept;
 const void* env_service() noexcept;
 const void* clock_service() noexcept;

@@ -85,8 +85,15 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   }
   const bool faulty =
       faults == Faults::injected && configured != nullptr && !configured->faults.is_null();
-  out.backend = faulty ? open_faulty(*configured, std::move(options), known)
-                       : known.open(name, std::move(options));
+  try {
+    out.backend = faulty ? open_faulty(*configured, std::move(options), known)
+                         : known.open(name, std::move(options));
+  } catch (const Exception& failure) {
+    // The registry does not know how a person calls this program.
+    auto error = failure.error();
+    if (error.reason == "provider.unknown") error.details.set("doctor", doctor_command(config));
+    throw_error(std::move(error));
+  }
   out.description = await_result<Description>([&](auto done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));
     out.backend->lane().post(

@@ -58,8 +58,24 @@ std::string where_providers_come_from(const Error& error) {
   if (const auto* names = error.details.find("known"); names != nullptr && names->is_array())
     for (const auto& name : names->as_array())
       known += (known.empty() ? "" : ", ") + name.as_string();
+  const auto* doctor = error.details.find("doctor");
   return "found: " + (known.empty() ? "none" : known) +
-         "; more by --plugin-path, or by plugins.paths in the configuration: see plugins doctor";
+         "; more by --plugin-path, or by plugins.paths in the configuration: see " +
+         (doctor != nullptr ? doctor->as_string() : "sandforge plugins doctor");
+}
+
+// Plugins that were found and may not be used: one of them may be the one that is missed.
+std::string refused_plugins(const Error& error) {
+  const auto* refused = error.details.find("refused");
+  if (refused == nullptr || !refused->is_array()) return {};
+  constexpr std::size_t shown = 5;
+  std::string out;
+  const auto& list = refused->as_array();
+  for (std::size_t i = 0; i < std::min(shown, list.size()); ++i)
+    out += "\n  refused: " + list[i].find("path")->as_string() + ": " +
+           list[i].find("message")->as_string();
+  if (list.size() > shown) out += "\n  refused: " + std::to_string(list.size() - shown) + " more";
+  return out;
 }
 
 }  // namespace
@@ -159,7 +175,8 @@ std::string describe_error(const Error& error) {
   }
   if (const auto* hint = error.details.find("hint"); hint != nullptr && hint->is_string())
     out += "\n  hint: " + hint->as_string();
-  if (error.reason == "provider.unknown") out += "\n  hint: " + where_providers_come_from(error);
+  if (error.reason == "provider.unknown")
+    out += refused_plugins(error) + "\n  hint: " + where_providers_come_from(error);
   return out;
 }
 

@@ -131,11 +131,18 @@ sf_status open(const sf_open_request& request, sf_provider** provider, const sf_
   std::optional<std::string> root;
   if (const auto* value = parsed.value.find("root"); value != nullptr && value->is_string())
     root = value->as_string();
-  settings->root = choose_root(root, host);
-  if (settings->root.empty() || settings->root.front() != '/')
-    return report(err, Failure{SF_INVALID, "local.root",
-                               "the root must be an absolute folder: set the option root or HOME",
-                               settings->root, 0, false});
+  Root chosen = choose_root(root, host);
+  if (chosen.path.empty() || chosen.path.front() != '/') {
+    Failure failure{SF_INVALID, "local.root", {}, chosen.path, 0, false};
+    failure.message = chosen.path.empty()
+                          ? "there is no folder for sessions: set the option root, or HOME"
+                          : "the root must be an absolute folder, \"" + chosen.path + "\" of the " +
+                                (chosen.from == "option root" ? "" : "variable ") + chosen.from +
+                                " is none";
+    if (chosen.from == "option root") failure.pointer = "/root";
+    return report(err, failure);
+  }
+  settings->root = std::move(chosen.path);
   while (settings->root.size() > 1 && settings->root.back() == '/')
     settings->root.pop_back();
   if (const auto* env = parsed.value.find("env"); env != nullptr && env->is_object()) {
