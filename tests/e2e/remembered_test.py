@@ -9,12 +9,15 @@ HINT = ("\n  hint: the session 's' remembers this configuration; --config names 
         "and rm -f forgets the session and leaves its machine\n")
 
 
-def refused_everywhere(t, message):
+def refused_everywhere(t, *words_of_it):
     for words in (["ps", "s"], ["stop", "s"], ["rm", "s"], ["exec", "s", "--", "true"],
                   ["run", "--session", "s", "--", "true"], ["start", "--session", "s"]):
         shown = t.sf(*words, code=125)
         assert shown.out == b"", shown
-        assert shown.error_text == "sandforge: " + message + HINT, shown
+        assert shown.error_text.endswith(HINT), shown
+        told = shown.error_text[:-len(HINT)]
+        assert told.startswith("sandforge: " + t.path("c.yaml") + ":"), shown
+        assert all(word in told for word in words_of_it), shown
     details = t.sf("ps", "--json", "s", code=125).json["error"]["details"]
     assert (details["file"], details["session"]) == (t.path("c.yaml"), "s"), details
     # The list needs no configuration.
@@ -25,7 +28,7 @@ def refused_everywhere(t, message):
 def test_a_configuration_that_is_gone(t):
     t.sf("start", "--config", t.write("c.yaml", CONFIG), "--session", "s")
     os.unlink(t.path("c.yaml"))
-    refused_everywhere(t, t.path("c.yaml") + ": the configuration cannot be read: No such file or directory")
+    refused_everywhere(t, "the configuration cannot be read: No such file or directory")
     other = t.write("other.yaml", CONFIG)
     assert t.sf("--config", other, "exec", "s", "--", "echo", "hi").text == "hi\n"
     t.sf("--config", other, "rm", "s")
@@ -38,8 +41,8 @@ def test_a_configuration_that_is_gone(t):
 def test_a_configuration_that_is_broken(t):
     t.sf("start", "--config", t.write("c.yaml", CONFIG), "--session", "s")
     t.write("c.yaml", CONFIG.replace("env", "evn"))
-    refused_everywhere(t, t.path("c.yaml") + ":3:13: /sandbox/options/evn: unknown key \"evn\" "
-                       "(allowed: root, env); did you mean \"env\"?")
+    refused_everywhere(t, ":3:13: /sandbox/options/evn: unknown key \"evn\"",
+                       "did you mean \"env\"?")
     t.write("c.yaml", CONFIG)
     t.sf("rm", "s")
 

@@ -58,6 +58,8 @@ def test_sighup_ends_the_whole_tree(t):
 def test_sigquit_ends_the_whole_tree(t):
     for words in all_words(t).values():
         interrupted(t, words, signal.SIGQUIT, 131)
+    # That of run is gone: nobody would remove it later.
+    assert len(t.sessions()) == 1, t.sessions()
 
 
 def test_a_command_that_another_call_ends_says_so(t):
