@@ -78,7 +78,9 @@ def test_plugins_doctor_reports_each_broken_plugin_once(t):
     assert ran.text == "hi\n" and ran.err == b"", ran
     listed = t.sf(*words, "providers")
     assert listed.error_text.startswith("sandforge: warning: ") and \
-        listed.error_text.endswith("plugins are not usable; see: sandforge plugins doctor\n"), listed
+        listed.error_text.endswith(" plugins doctor\n"), listed
+    assert f"plugins are not usable; see: sandforge --plugin-path {words[1]} " in \
+        listed.error_text, listed
     assert len(listed.error_text.splitlines()) == 1
 
 
