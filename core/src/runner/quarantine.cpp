@@ -141,8 +141,13 @@ Result<void> Quarantine::add(const Quarantined& entry) {
 void Quarantine::add_restart(const std::string& sha256, std::int64_t now_ns) {
   if (folder_.empty()) return;
   const auto path = folder_ / (sha256 + kRestartsSuffix);
-  // Far more than a budget allows: those of long ago go.
-  const bool full = read_restarts(path).size() >= kKeptRestarts;
+  // Far more than a budget allows: those of long ago go, and the last ones stay.
+  const auto known = read_restarts(path);
+  const bool full = known.size() >= kKeptRestarts;
+  std::string lines;
+  for (std::size_t i = known.size() - kKeptRestarts / 4; full && i < known.size(); ++i)
+    lines += std::to_string(known[i]) + "\n";
+  lines += std::to_string(now_ns) + "\n";
   std::error_code ec;
   std::filesystem::create_directories(folder_.parent_path(), ec);
   ::mkdir(folder_.c_str(), 0700);
@@ -150,9 +155,9 @@ void Quarantine::add_restart(const std::string& sha256, std::int64_t now_ns) {
       path.c_str(),
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (full ? O_TRUNC : 0),
       0600));
-  const std::string line = std::to_string(now_ns) + "\n";
   // Where it cannot be kept, the host still counts its own.
-  if (file && ::write(file.get(), line.data(), line.size()) < 0) return;
+  if (file) [[maybe_unused]]
+    const auto kept = ::write(file.get(), lines.data(), lines.size());
 }
 
 std::size_t Quarantine::restarts(const std::string& sha256, std::int64_t now_ns,

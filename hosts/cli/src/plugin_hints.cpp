@@ -3,22 +3,11 @@
 #include <algorithm>
 
 #include "app.hpp"
+#include "sandforge/support/shell.hpp"
 #include "sandforge/support/suggest.hpp"
 
 namespace sandforge::cli {
 namespace {
-
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-+:@%,=").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string out = "'";
-  for (const char c : word)
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 bool has(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -62,9 +51,9 @@ std::vector<App::UnfitPolicy> App::unfit_policies_in(const LoadReport& report,
 std::string App::doctor_command(const ConfigPtr& config) const {
   std::string out = "sandforge";
   const std::string file = config ? config->file : arguments_.config;
-  if (!file.empty()) out += " --config " + quoted(file);
+  if (!file.empty()) out += " --config " + shell_quote(file);
   for (const auto& path : arguments_.plugin_paths)
-    out += " --plugin-path " + quoted(path);
+    out += " --plugin-path " + shell_quote(path);
   return out + " plugins doctor";
 }
 

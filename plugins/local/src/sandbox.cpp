@@ -6,10 +6,17 @@
 #include "process.hpp"
 #include "processes.hpp"
 #include "sandbox_object.hpp"
+#include "sandforge/ext/host_log.h"
 #include "silent_guest.hpp"
 
 namespace sandforge::local {
 namespace {
+
+void warn(sf_host* host, const std::string& text) {
+  const auto* log =
+      static_cast<const sf_log_service*>(host->vtbl->service(host, as_str(SF_SERVICE_LOG)));
+  if (log != nullptr) log->write(host, SF_LOG_WARN, as_str(text), nullptr, 0, sizeof(sf_log_field));
+}
 
 constexpr int kConnects = 50;                // to guests that were about to end
 constexpr std::uint64_t kEndLimitMs = 5000;  // for a guest that has said that it ends
@@ -238,8 +245,14 @@ void SandboxObject::kill_silent(std::function<void(const Failure*)> next) {
 
 // Its tree, too, before anybody is told that the guest is lost: who asks next starts a new one.
 void SandboxObject::end_silent(const std::shared_ptr<GuestLink>& link) {
-  run_blocking([place = place_] { end_silent_guest(place); },
-               [link](const Failure*) { link->let_go(); });
+  auto failure = std::make_shared<std::optional<Failure>>();
+  run_blocking([place = place_, failure] { *failure = end_silent_guest(place); },
+               [host = settings_->host, link, failure](const Failure* refused) {
+                 if (refused == nullptr && *failure) refused = &**failure;
+                 if (refused != nullptr)
+                   warn(host, "a guest that does not answer was not ended: " + refused->message);
+                 link->let_go();
+               });
 }
 
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the
