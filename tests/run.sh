@@ -78,7 +78,7 @@ stage_build() {
 }
 
 stage_test() {
-  local results=$PWD/$build/results.xml only=()
+  local results=$PWD/$build/results.xml output=$build/tests.log only=() also=
   [[ -z $label ]] || only=(-L "^$label\$")
   rm -f "$results"
   # In CI a test that fails is run once more, so that a stall of a shared machine is no failure: what
@@ -86,9 +86,13 @@ stage_test() {
   local again=()
   [[ -z ${CI:-} ]] || again=(--repeat until-pass:2)
   ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${again[@]}" \
-    --output-junit "$results" "${only[@]}" </dev/null || true
+    --output-junit "$results" "${only[@]}" </dev/null | tee "$output" || true
   [[ -f $results ]] || results=/dev/null
-  awk -f tests/tools/summary.awk "$results"
+  # A report of a sanitizer is a fault, whatever the second run says: only failed tests are printed.
+  if grep -qE 'WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|: runtime error: ' "$output"; then
+    also="a sanitizer's report (see the failed tests above)"
+  fi
+  awk -v "also=$also" -f tests/tools/summary.awk "$results"
 }
 
 for stage in "${stages[@]}"; do

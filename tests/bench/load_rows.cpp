@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "micro.hpp"
 #include "sandforge/plugin_loader.hpp"
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 // A process loads a file once, so that each turn takes a copy of its own.
 class Copies {
  public:
+  const fs::path& folder() const { return folder_.path(); }
   std::string next() {
     const fs::path path = folder_.path() / (std::to_string(++serial_) + ".so");
     fs::copy_file(SANDFORGE_BENCH_PLAIN_PLUGIN, path);
@@ -65,6 +68,40 @@ Row load_row(const Scale& scale) {
           pair.peer,     Goal::at_most(60, Figure::difference)};
 }
 
+// A host with very many plugins: found in one folder, read, loaded and initialised.
+Row many_row(const Scale& scale) {
+  const int count = scale.of(500, 50);
+  Copies ours;
+  Copies theirs;
+  std::vector<std::string> files;
+  for (int i = 0; i < count; ++i) {
+    ours.next();
+    files.push_back(theirs.next());
+  }
+  PluginLoader::Options options;
+  options.check_options_schema = check_options_schema;
+  PluginLoader loader(std::move(options));
+  PluginSearchPath path;
+  path.add(ours.folder(), "bench");
+  const double loaded = timed([&] {
+    const auto scan = loader.scan(path);
+    if (scan.files.size() != files.size()) throw std::runtime_error(scan.report.to_text());
+    for (const auto& file : scan.files)
+      if (loader.load(file).plugin == nullptr) throw std::runtime_error("not loaded");
+  });
+  const double opened = timed([&] {
+    for (const auto& file : files)
+      if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == nullptr)
+        throw std::runtime_error(::dlerror());
+  });
+  return {"load.many",
+          "scan and load each of many plugins against dlopen of as many files",
+          "us",
+          1e6 * loaded / count,
+          1e6 * opened / count,
+          Goal::at_most(70, Figure::difference)};
+}
+
 // The least that reading anything out of a file takes.
 void look_at(const char* file) {
   const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
@@ -102,7 +139,7 @@ Row scan_row(const Scale& scale) {
 }  // namespace
 
 std::vector<Row> load_rows(const Scale& scale) {
-  return {load_row(scale), scan_row(scale)};
+  return {load_row(scale), many_row(scale), scan_row(scale)};
 }
 
 }  // namespace sandforge::bench

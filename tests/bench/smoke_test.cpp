@@ -19,8 +19,8 @@ const std::vector<std::string_view> kRows = {
     "local.warm",        "local.warm.async", "local.many",          "local.many.threads",
     "local.many.memory", "local.stream",     "local.stream.memory", "guest.warm",
     "guest.stream",      "boundary.call",    "boundary.create",     "load.plugin",
-    "load.scan",         "schema.validate",  "cold.providers",      "runner.start",
-    "runner.roundtrip",  "runner.stream",    "runner.crash"};
+    "load.many",         "load.scan",        "schema.validate",     "cold.providers",
+    "runner.start",      "runner.roundtrip", "runner.stream",       "runner.crash"};
 
 Row row(std::string id, double subject, double peer, Goal goal) {
   return {std::move(id), "a against b", "ms", subject, peer, goal};

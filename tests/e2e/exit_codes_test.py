@@ -63,11 +63,18 @@ def test_a_wrong_command_line_is_2_and_does_nothing(t):
         ["run", "--shell", "true", "--", "true"], ["start", "--", "true"],
         ["start", "--ref", "main"], ["start", "--timeout", "5s"],
         ["exec"], ["exec", "s"], ["exec", "--", "true"], ["exec", "s", "t", "--", "true"],
-        ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "true"],
+        ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "a", "b"],
         ["stop"], ["rm"], ["providers", "x"], ["describe"], ["describe", "a", "b"],
         ["settings"], ["settings", "effective"], ["settings", "nope"], ["config"],
         ["config", "check"], ["config", "check", "a", "b"], ["plugins"], ["plugins", "doctor", "x"],
-        ["--log-level", "loud", "ps"], ["--config"], ["--config", "a", "--config", "b", "ps"],
+        ["start", "--session", ""], ["run", "--session", "", "--", "true"],
+        ["start", "--session", "-x"], ["start", "--session=--x"], ["start", "--session", "a/b"],
+        ["start", "--session", ".."], ["run", "--session", "a\\b", "--", "true"],
+        ["run", "--repo", "/a/x", "--repo", "/b/x", "--", "true"],
+        ["start", "--repo", "/a", "--ref", "--x"],
+        ["fault-proxy", "--listen", "foo", "--to", "tcp:127.0.0.1:1"],
+        ["fault-proxy", "--listen", "tcp:127.0.0.1:0", "--to", "tcp:127.0.0.1:99999"],
+        ["providers", "--", "x"], ["--", "ps"], ["--log-level", "loud", "ps"], ["--config"], ["--config", "a", "--config", "b", "ps"],
     ]
     for words in wrong:
         refused = t.sf(*words, code=2)
@@ -82,6 +89,10 @@ def test_problems_are_1(t):
     t.sf("config", "check", t.path("missing.yaml"), code=1)
     t.write("plugins/text.so", "no library\n")
     t.sf("--plugin-path", t.path("plugins"), "plugins", "doctor", code=1)
+
+
+def test_what_could_not_be_checked_is_3(t):
+    t.sf("config", "check", t.write("c.yaml", "sandbox: {provider: nobody}\n"), code=3)
 
 
 def test_failures_of_sandforge_are_125_and_say_why(t):
@@ -107,12 +118,13 @@ def test_the_readme_and_help_name_the_same_codes(t):
     with open(os.path.join(SOURCE, "hosts/cli/README.md")) as file:
         rows = [line.split("|")[1].strip() for line in file if line.startswith("| ")]
     codes = rows[rows.index("exit code") + 1:]
-    assert codes == ["the command's own", "1", "2", "3", "124", "125", "129, 130, 143",
+    assert codes == ["the command's own", "1", "2", "3", "124", "125", "129, 130, 131, 143",
                      "141", "128 + n"], codes
     text = t.sf("--help").text
-    for code in ("1", "2", "124", "125", "129 130 143", "141", "128+n"):
+    for code in ("1", "2", "124", "125", "129 130", "131 143", "141", "128+n"):
         assert f"\n  {code} " in text, (code, text)
-    assert "\n  3 " in t.sf("conformance", "--help").text
+    for words in (["conformance"], ["config", "check"]):
+        assert "\n  3 " in t.sf(*words, "--help").text
 
 
 main(globals())

@@ -80,7 +80,7 @@ def test_the_proxy_serves_until_a_signal_and_says_what_its_rules_did(t):
 
 
 def test_a_proxy_that_cannot_be_is_refused(t):
-    away = t.sf("fault-proxy", "--listen", "tcp:0.0.0.0:0", "--to", "tcp:127.0.0.1:1", code=125)
+    away = t.sf("fault-proxy", "--listen", "tcp:0.0.0.0:0", "--to", "tcp:127.0.0.1:1", code=2)
     assert "--remote allows it" in away.error_text, away
     typo = t.sf("fault-proxy", "--listen", "tcp:127.0.0.1:0", "--to", "tcp:127.0.0.1:1", "--rule",
                 "{do: ctu}", code=125)

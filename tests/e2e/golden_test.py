@@ -12,7 +12,7 @@ COMMANDS = ["", "run", "start", "exec", "ps", "stop", "rm", "providers", "descri
             "settings effective", "config", "config check", "plugins", "plugins doctor",
             "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
-         "see plugins doctor")
+         "see sandforge{} plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
 
 
@@ -50,7 +50,19 @@ def test_wrong_command_lines(t):
     wrong(t, "the word 'make' is not expected here; a command to run follows after --", "exec", "s",
           "make", "test")
     wrong(t, "there is no command: put it after --, as in: -- make test", "run")
-    wrong(t, "this subcommand takes no command after --", "ps", "--", "true")
+    wrong(t, "this subcommand takes no command after --", "start", "--", "true")
+    wrong(t, "this subcommand takes no command after --", "start", "--session", "s", "--", "--json")
+    wrong(t, "A subcommand is required", "--", "ps")
+    wrong(t, "unknown option -x", "ps", "-x", "--", "s")
+    wrong(t, "--session: the name '-x' begins with '-', as options do", "start", "--session", "-x")
+    wrong(t, "--session: a session id must not be empty", "start", "--session", "")
+    wrong(t, "--session: the name 'a/b' is a path, or a part of one", "run", "--session", "a/b",
+          "--", "true")
+    wrong(t, "the ref begins with '-'", "start", "--repo", "/a", "--ref", "--x")
+    wrong(t, "two repositories would both clone into 'x'", "start", "--repo", "/a/x", "--repo",
+          "/b/x")
+    wrong(t, "--listen: 'foo' is no address: tcp:IP:PORT or unix:PATH is expected", "fault-proxy",
+          "--listen", "foo", "--to", "tcp:127.0.0.1:1")
     wrong(t, "SESSION is required", "exec", "--", "true")
     wrong(t, "--timeout: '5x' is no duration: use 500ms, 90s, 5m or 2h", "run", "--timeout", "5x",
           "--", "true")
@@ -78,9 +90,9 @@ def test_a_password_in_a_bad_url_is_not_shown(t):
 
 
 def test_names_that_nobody_has(t):
-    refused(t, "there is no provider lcoal, did you mean local" + FOUND, "run", "--provider",
+    refused(t, "there is no provider lcoal, did you mean local" + FOUND.format(""), "run", "--provider",
             "lcoal", "--", "true")
-    refused(t, "there is no provider docker" + FOUND, "describe", "docker")
+    refused(t, "there is no provider docker" + FOUND.format(""), "describe", "docker")
     refused(t, "there is no session 's'", "exec", "s", "--", "true")
     refused(t, "there is no session 's'", "ps", "s")
     refused(t, "there is no session 's'", "stop", "s")
@@ -155,20 +167,23 @@ def test_text_that_is_no_yaml(t):
 
 def test_a_plugin_that_is_not_there(t):
     t.write("c.yaml", "plugins: {paths: [plugins/other.so]}\nsandbox: {provider: other}\n")
-    refused(t, "there is no provider other" + FOUND, "--config", "c.yaml", "run", "--", "true")
+    gone = f"\n  refused: {t.dir}/plugins/other.so: there is no such file"
+    refused(t, "there is no provider other" + gone + FOUND.format(f" --config {t.dir}/c.yaml"),
+            "--config", "c.yaml", "run", "--", "true")
     shown = t.sf("--config", "c.yaml", "plugins", "doctor", code=None)
     assert f"{t.dir}/plugins/other.so" in shown.text, shown
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert checked.error_text == (
-        "sandforge: warning: the provider 'other' is not installed\n"), checked
+        "sandforge: warning: the provider 'other' is not installed" + gone +
+        "\n  see: sandforge --config c.yaml plugins doctor\n"), checked
     assert checked.text == UNCHECKED, checked
     t.write("c.yaml", "sandbox: {provider: lcoal}\n")
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert checked.error_text == ("sandforge: warning: the provider 'lcoal' is not installed, did "
                                   "you mean 'local'?\n"), checked
     assert checked.text == UNCHECKED, checked
     t.write("c.yaml", "sandbox: {provider: local, options: {env: {A: '${NOBODY_SET_IT}'}}}\n")
-    checked = t.sf("config", "check", "c.yaml", code=1)
+    checked = t.sf("config", "check", "c.yaml", code=3)
     assert "the variable NOBODY_SET_IT is not set" in checked.error_text, checked
     assert checked.text == UNCHECKED, checked
 
@@ -290,6 +305,8 @@ def test_a_state_folder_that_cannot_be_written(t):
 def test_no_home(t):
     bare = {"HOME": None, "SANDFORGE_STATE_DIR": None}
     refused(t, "HOME is not set: name a folder with --state", "ps", env=bare)
+    refused(t, "HOME is 'here', which is no absolute path: name a folder with --state", "ps",
+            env=dict(bare, HOME="here"))
     assert t.sf("--version", env=bare).err == b""
 
 

@@ -14,6 +14,7 @@ LOCAL = os.path.join(BUILD, "lib/sandforge/plugins/local.so")
 # The stage at which each broken plugin is refused.
 BROKEN = {
     "no_manifest": "no_manifest", "bad_manifest": "manifest_invalid", "other_major": "abi_major",
+    "other_services": "missing_dependency",
     "bad_schema": "schema_invalid", "code_major": "abi_major", "no_entry": "no_entry",
     "null_entry": "missing_member", "short_table": "missing_member", "null_open": "missing_member",
     "init_fails": "init_failed", "undefined_symbol": "undefined_symbol",
@@ -77,7 +78,9 @@ def test_plugins_doctor_reports_each_broken_plugin_once(t):
     assert ran.text == "hi\n" and ran.err == b"", ran
     listed = t.sf(*words, "providers")
     assert listed.error_text.startswith("sandforge: warning: ") and \
-        listed.error_text.endswith("plugins are not usable; see: sandforge plugins doctor\n"), listed
+        listed.error_text.endswith(" plugins doctor\n"), listed
+    assert f"plugins are not usable; see: sandforge --plugin-path {words[1]} " in \
+        listed.error_text, listed
     assert len(listed.error_text.splitlines()) == 1
 
 
@@ -146,7 +149,8 @@ def test_a_pin_holds_wherever_the_plugin_is_found(t):
     assert refused.error_text == \
         "sandforge: the pin 'b.so' fits no plugin file that was found\n", refused
     check = t.sf("config", "check", "c.yaml", code=1)
-    assert "the pin 'b.so' fits no plugin file that was found" in check.error_text, check
+    assert check.text.startswith("c.yaml:2:36: /plugins/pins/b.so: the pin 'b.so' fits no plugin "
+                                 "file that was found\n"), check
 
 
 def test_a_plugin_in_quarantine_is_shown_and_let_out(t):

@@ -1,5 +1,6 @@
 """--json: one document on standard output, whatever happens, with keys that stay."""
 
+import base64
 import os
 
 from support import pty, strict_json
@@ -38,9 +39,15 @@ def test_run_and_exec(t):
 
     session = t.session()
     ran = t.sf("exec", session, "--json", "--", "printf", "\\033[31m\\377é\\0")
-    assert list(ran.json) == ["session", "result"] and list(ran.json["result"]) == RESULT, ran
+    # What is no UTF-8 is there byte by byte as well.
+    assert list(ran.json) == ["session", "result"], ran
+    assert list(ran.json["result"]) == RESULT + ["stdoutBase64"], ran
     assert ran.json["result"]["stdout"] == "\x1b[31m\ufffdé\0", ran
+    exact = base64.b64decode(ran.json["result"]["stdoutBase64"])
+    assert exact == b"\x1b[31m\xff\xc3\xa9\0", ran
     assert b"\x1b" not in ran.out
+    ran = t.sf("run", "--provider", "local", "--json", "--", "sh", "-c", "printf '\\377' >&2")
+    assert ran.json["result"]["stderrBase64"] == "/w==", ran
     late = t.sf("--json", "exec", session, "--timeout", "200ms", "--", "sleep", "1234", code=124)
     assert (late.json["result"]["outcome"], late.json["result"]["timedOut"]) == ("timed_out", True)
 
@@ -49,8 +56,8 @@ def test_start_ps_stop_and_rm(t):
     started = t.sf("start", "--json", "--provider", "local", "--session", "s", "--env", "A=1").json
     assert list(started) == ["session", "started"], started
     (record,) = t.sf("ps", "--json").json
-    assert list(record) == ["id", "provider", "status", "generation", "setup", "settings", "context",
-                            "env", "createdAtNs", "lastUsedAtNs"], record
+    assert list(record) == ["id", "provider", "status", "generation", "sandboxId", "setup", "settings",
+                            "context", "env", "createdAtNs", "lastUsedAtNs"], record
     t.sf("exec", "s", "--", "true")
     (process,) = t.sf("ps", "s", "--json").json
     assert list(process) == ["id", "pid", "command", "running", "exitCode"], process
@@ -85,14 +92,20 @@ def test_providers_describe_and_settings(t):
 def test_config_check(t):
     t.write("c.yaml", "sandbox: {provider: local, options: {rot: /tmp}}\n")
     checked = t.sf("config", "check", "--json", "c.yaml", code=1)
-    assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked"]
+    assert checked.err == b"" and list(checked.json) == ["file", "valid", "issues", "unchecked",
+                                                        "warnings"]
+    assert checked.json["valid"] is False
     (issue,) = checked.json["issues"]
     assert issue == {"pointer": "/sandbox/options/rot", "message": 'unknown key "rot"',
                      "allowed": "root, env, guestSilenceMs", "suggestion": 'did you mean "root"?', "line": 1,
                      "column": 38}, issue
     t.write("good.yaml", "sandbox: {provider: local}\n")
     assert t.sf("config", "check", "--json", "good.yaml").json == {
-        "file": "good.yaml", "valid": True, "issues": [], "unchecked": []}
+        "file": "good.yaml", "valid": True, "issues": [], "unchecked": [], "warnings": []}
+    t.write("unset.yaml", "sandbox: {provider: local, options: {env: {A: '${NOBODY_SET_IT}'}}}\n")
+    unset = t.sf("config", "check", "--json", "unset.yaml", code=3).json
+    assert unset["valid"] is None and unset["issues"] == [], unset
+    assert "the variable NOBODY_SET_IT is not set" in unset["unchecked"][0], unset
 
 
 def test_errors(t):
@@ -121,12 +134,13 @@ def test_errors(t):
 
 def test_wrong_command_lines(t):
     for words in (["--json"], ["--json", "nope"], ["run", "--json", "--nope", "--", "true"],
-                  ["exec", "--json"], ["run", "--json"], ["ps", "--json", "--", "true"],
+                  ["exec", "--json"], ["run", "--json"], ["start", "--json", "--", "true"],
                   ["run", "--json", "-e", b"\xff", "--timeout", b"\xff", "--", "true"]):
         error = error_of(t, *words, code=2)
         assert (error["code"], error["reason"]) == ("INVALID", "cli.usage"), error
-    # After -- the word is the command's.
-    assert t.sf("ps", "--", "--json", code=2).out == b""
+    # After -- the word is no option.
+    named = t.sf("ps", "--", "--json", code=125)
+    assert named.out == b"" and "there is no session '--json'" in named.error_text, named
 
 
 def test_nothing_but_json_with_what_goes_wrong_on_the_way(t):

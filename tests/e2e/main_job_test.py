@@ -38,6 +38,47 @@ def test_set_up_runs_once_in_a_kept_session(t):
     assert t.sf("exec", "kept", "--", "cat", "../setup-ran").text == "ran\n"
 
 
+def warned(options, name):
+    return (f"sandforge: warning: {options} not applied: the session '{name}' exists already, and "
+            "only a new one is made by that\n")
+
+
+def test_what_makes_a_session_is_not_dropped_silently(t):
+    repo = t.repository()
+    made = ["--repo", repo, "--ref", "main", "--setup", "touch ../done"]
+    t.sf("start", "--provider", "local", "--session", "s", *made, "--cwd", t.path("work"))
+    # What it has already is nothing to be told of.
+    again = t.sf("start", "--session", "s", *made, "-C", t.path("work"))
+    assert again.err == b"", again
+    words = ["run", "--session", "s"]
+    ran = t.sf(*words, "--repo", "/other", "--setup", "touch ../never", "--", "pwd")
+    assert ran.text == t.path("work", "origin") + "\n", ran
+    assert ran.error_text == warned("--repo and --setup were", "s") + "sandforge: session s\n", ran
+    ran = t.sf(*words, "--repo", repo, "--ref", "x", "--repo-token", "${X}", "--", "true")
+    assert ran.error_text.startswith(warned("--ref and --repo-token were", "s")), ran
+    started = t.sf("start", "--session", "s", "--cwd", t.path("elsewhere"))
+    assert started.error_text == warned("--cwd was", "s"), started
+    assert not os.path.exists(t.path("elsewhere")) and not os.path.exists(t.path("work/never"))
+    # Of the command, not of the session.
+    assert t.sf(*words, "-C", "/", "--", "pwd").error_text == "sandforge: session s\n"
+
+    for verb in (["run", "--json", "--session", "s", "--setup", "x", "--", "true"],
+                 ["start", "--json", "--session", "s", "--setup", "x"]):
+        answer = t.sf(*verb)
+        (told,) = answer.json["started"]["warnings"]
+        assert answer.err == b"" and warned("--setup was", "s").endswith(told + "\n"), answer
+
+
+def test_names_after_two_dashes(t):
+    t.session("--session", "ab")
+    t.session("--session", "cd")
+    assert t.sf("ps", "--", "ab").text.startswith("ID")
+    assert t.sf("stop", "--json", "--", "ab", "cd").json["stopped"] == ["ab", "cd"]
+    assert t.sf("rm", "--", "ab").text == "ab\n"
+    assert t.sf("rm", "-f", "cd", "--", "-x", "-f").text == "cd\n-x\n-f\n"
+    assert t.sessions() == []
+
+
 def test_keep_alone_makes_a_session_that_stays(t):
     ran = t.sf("run", "--provider", "local", "--keep", "--", "sh", "-c", "echo hi > note")
     (session,) = t.sessions()
@@ -164,7 +205,8 @@ def test_a_set_up_that_fails_keeps_its_error_and_nothing_runs(t):
     ran = t.sf("run", *args, "--", "touch", t.path("ran"), code=125)
     lines = ran.error_text.splitlines()
     assert "set-up command 1 of 'origin' failed with exit code 17" in lines[0], ran
-    assert lines[1] == "  no compiler" and len(lines) == 2, ran
+    assert lines[1:] == ["  command: echo 'no compiler' >&2; exit 17", "  stderr, the last of it:",
+                         "    no compiler"], ran
     assert not os.path.exists(t.path("ran"))
     assert t.sessions() == [] and t.no_guest()
 
@@ -184,6 +226,30 @@ def test_a_set_up_that_fails_keeps_its_error_and_nothing_runs(t):
     assert not os.path.exists(t.path("ran"))
     t.sf("rm", "broken", "half")
     assert t.no_guest()
+
+
+def test_a_set_up_that_fails_shows_what_it_wrote(t):
+    secret = "hunter2-hunter2"
+    setup = 'seq 1 30; echo "compile error $TOKEN"; exit 2'
+    args = ["--provider", "local", "-e", "TOKEN", "--setup", setup]
+    host = {"TOKEN": secret}
+    ran = t.sf("run", *args, "--", "true", code=125, env=host)
+    shown = [*(str(i) for i in range(12, 31)), "compile error ***"]
+    lines = ran.error_text.splitlines()
+    assert "set-up command 1 of the workspace failed with exit code 2" in lines[0], ran
+    assert lines[1:] == ["  command: " + setup, "  stdout, the last of it:",
+                         *("    " + line for line in shown)], ran
+    details = t.sf("run", "--json", *args, "--", "true", code=125,
+                   env=host).json["error"]["details"]
+    assert details["stdout"] == "\n".join(shown) + "\n" and details["stderr"] == "", details
+    assert details["command"] == setup and details["exitCode"] == 2, details
+    late = t.sf("run", "--provider", "local", "--setup-timeout", "500ms", "--setup",
+                "echo waiting; sleep 1234", "--", "true", code=125)
+    assert late.error_text.splitlines()[1:] == [
+        "  command: echo waiting; sleep 1234", "  stdout, the last of it:", "    waiting"], late
+    t.sf("start", *args, "--session", "s", code=125, env=host)
+    again = t.sf("exec", "s", "--", "true", code=125, env=host)
+    assert again.error_text.splitlines()[1:] == lines[1:], again
 
 
 def test_a_set_up_that_was_mended_runs_at_the_next_use(t):
@@ -217,7 +283,7 @@ def test_two_repositories_lie_side_by_side(t):
 
 
 def test_a_session_with_an_odd_name_stays_below_the_root(t):
-    names = ["x" * 255, "é", "a b", "%41", "CON", "..a", "a..b", "~", "-", "A", "a"]
+    names = ["x" * 255, "é", "a b", "%41", "CON", "..a", "a..b", "~", "_-", "A", "a"]
     for name in names:
         started = t.sf("start", "--provider", "local", f"--session={name}")
         assert started.text == name + "\n", started
@@ -226,7 +292,7 @@ def test_a_session_with_an_odd_name_stays_below_the_root(t):
     assert sorted(t.sessions()) == sorted(names)
     assert sorted(os.listdir(t.dir)) == ["home", "root", "state"], os.listdir(t.dir)
     for bad in ("..", ".", "a/../b", "/etc", "a\\b", "x" * 256, "a\nb", "a\x1bb", b"\xff"):
-        refused = t.sf("start", "--provider", "local", "--session", bad, code=125)
+        refused = t.sf("start", "--provider", "local", "--session", bad, code=2)
         assert refused.error_text.startswith("sandforge: ") and refused.out == b"", refused
     assert sorted(t.sessions()) == sorted(names)
     t.sf("rm", *names)

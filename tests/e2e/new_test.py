@@ -47,7 +47,7 @@ def test_what_it_says(t):
     made = t.sf("new", "my-cloud")
     assert made.text.startswith(f"The provider my-cloud is in {t.path('my-cloud')}:\n"), made
     assert made.text.endswith("  sandforge --config sandforge.yaml run -- echo hello\n"), made
-    assert t.sf("config", "check", "my-cloud/sandforge.yaml", code=1).text.endswith(
+    assert t.sf("config", "check", "my-cloud/sandforge.yaml", code=3).text.endswith(
         "not everything was checked\n")
 
 

@@ -1,6 +1,7 @@
 """Interrupts, broken pipes and slow readers: the command's whole tree ends, and nothing is lost."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -52,6 +53,28 @@ def test_sigterm_ends_the_whole_tree(t):
 def test_sighup_ends_the_whole_tree(t):
     for words in all_words(t).values():
         interrupted(t, words, signal.SIGHUP, 129)
+
+
+def test_sigquit_ends_the_whole_tree(t):
+    for words in all_words(t).values():
+        interrupted(t, words, signal.SIGQUIT, 131)
+    # That of run is gone: nobody would remove it later.
+    assert len(t.sessions()) == 1, t.sessions()
+
+
+def test_a_command_that_another_call_ends_says_so(t):
+    for verb, words in (("stop", "(has stopped|stops or removes)"),
+                        ("rm", "(has removed|stops or removes)")):
+        t.sf("start", "--provider", "local", "--session", "s")
+        child = t.spawn("exec", "s", "--", "sh", "-c", "echo ready; exec sleep 11226")
+        assert child.stdout.readline() == b"ready\n"
+        t.sf(verb, "s")
+        ended = t.finish(child, 143)
+        assert re.fullmatch(f"sandforge: the command was ended: another call {words} the session\n",
+                            ended.error_text), ended
+    # One that ends itself says nothing.
+    session = t.session()
+    assert t.sf("exec", session, "--", "sh", "-c", "kill -TERM $$", code=143).err == b""
 
 
 def test_an_interrupt_of_json_answers_in_json(t):
@@ -106,7 +129,7 @@ def test_an_interrupt_during_set_up(t):
     child.send_signal(signal.SIGTERM)
     ended = t.finish(child, 143)
     assert ended.out == b"" and ended.error_text.endswith(
-        "sandforge: session s was kept; remove it with: rm s\n"), ended
+        "sandforge: session s was kept; remove it with: sandforge rm s\n"), ended
     assert sleepers(t) == [] and t.sessions() == ["s"]
 
 

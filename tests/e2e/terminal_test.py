@@ -76,7 +76,7 @@ def test_names_of_commands_in_ps(t):
 
 def test_ids_of_sessions(t):
     for name in (EVIL, "a\u009bb", "a\nb"):
-        refused = t.sf("start", "--provider", "local", "--session", name, code=125)
+        refused = t.sf("start", "--provider", "local", "--session", name, code=2)
         assert harmless(refused.error_text), refused
         for words in (["exec", name, "--", "true"], ["ps", name], ["rm", name], ["stop", name]):
             shown = t.sf(*words, code=125)

@@ -1,5 +1,6 @@
 # Reads the JUnit file that ctest writes; prints the skipped tests with their reasons, the failed
 # ones, and as the last line "N passed, N failed" with ", N skipped" where there are some.
+# The variable `also` names a fault that no test of the file tells.
 # Exit code 1 when a test failed or none ran.
 
 function attribute(line, name,    text) {
@@ -33,6 +34,7 @@ reason == "" && match($0, /(SKIPPED|skipped): .*/) {
   }
 }
 END {
+  if (also != "") fails[failed++] = also
   if (skipped) print "\nSkipped:"
   for (i = 0; i < skipped; i++) print "  " skips[i]
   if (failed) print "\nFailed:"

@@ -14,7 +14,7 @@
 namespace sandforge {
 
 enum class Isolation : std::uint8_t {
-  automatic,  // in line what lies in the install folder, all others in a process
+  automatic,  // in line what this build made and installed, all others in a process
   process,    // a process of its own
   in_line,    // inside this process, with all its rights
 };
@@ -37,7 +37,7 @@ struct RunnerOptions {
   std::filesystem::path program;
   std::map<std::string, PluginPolicy> policies;  // by plugin name
   PluginPolicy others;                           // of plugins without one
-  // Where the plugins lie that this program came with.
+  // Where the plugins lie that this build made: in line by default. Not others in that folder.
   std::filesystem::path shipped;
   // Where quarantine is kept from one call of a program to the next. Empty: it ends with the host.
   std::filesystem::path quarantine;

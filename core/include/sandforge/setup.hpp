@@ -67,14 +67,14 @@ struct SetupRequest {
   SetupOptions options;
 };
 
-// Brings the sandbox to what the plan says. What is done already, by a template or an earlier
-// attempt, is not done again: a matching marker spares the commands unless the checkout moved.
+// Brings the sandbox to what the plan says. What an earlier attempt or a template did is not done
+// again: a matching marker spares the commands unless the checkout moved.
 //
 // Errors: unsupported "setup.no_git"; invalid "setup.command_failed" (details repository, command,
-// exitCode, stderr), "setup.occupied" (files are where the checkout should be) and the reasons of
-// normalize; of git: unauthenticated "setup.git_auth", not_found "setup.git_not_found", unavailable
-// "setup.git_unreachable", no_space "setup.no_space", invalid "setup.git_failed"; timeout and
-// cancelled.
+// exitCode, and of stdout and stderr the last 20 lines, 4 KiB at most), "setup.occupied" (files are
+// where the checkout should be) and the reasons of normalize; of git: unauthenticated
+// "setup.git_auth", not_found "setup.git_not_found", unavailable "setup.git_unreachable", no_space
+// "setup.no_space", invalid "setup.git_failed"; timeout and cancelled.
 void async_setup(std::shared_ptr<Sandbox> sandbox, SetupRequest request, Handler<SetupReport> done);
 
 // async_setup as a start hook.

@@ -6,15 +6,20 @@
 namespace sandforge {
 namespace {
 
+// A draft with mistakes also comes here: what has not the shape of the schema holds for nobody.
 bool holds(const json::Value& entry, std::optional<std::string_view> factory_id) {
   const json::Value* when = entry.find("when");
-  const json::Value* wanted = when == nullptr ? nullptr : when->find("factoryId");
+  if (when == nullptr) return true;
+  if (!when->is_object()) return false;
+  const json::Value* wanted = when->find("factoryId");
   if (wanted == nullptr) return true;
   if (!factory_id) return false;
-  if (wanted->is_string()) return wanted->as_string() == *factory_id;
+  const auto fits = [&](const json::Value& id) {
+    return id.is_string() && id.as_string() == *factory_id;
+  };
+  if (!wanted->is_array()) return fits(*wanted);
   const json::Array& any = wanted->as_array();
-  return std::any_of(any.begin(), any.end(),
-                     [&](const json::Value& id) { return id.as_string() == *factory_id; });
+  return std::any_of(any.begin(), any.end(), fits);
 }
 
 struct Origin {
@@ -33,10 +38,12 @@ std::vector<Origin> applying(const ProviderConfig& provider,
     out.push_back({&env->as_object(), at});
     return out;
   }
+  if (!env->is_array()) return out;
   for (std::size_t i = 0; i < env->as_array().size(); ++i) {
     const json::Value& entry = env->as_array()[i];
-    if (!holds(entry, factory_id)) continue;
-    out.push_back({&entry.find("set")->as_object(), at + '/' + std::to_string(i) + "/set"});
+    const json::Value* set = entry.find("set");
+    if (set == nullptr || !set->is_object() || !holds(entry, factory_id)) continue;
+    out.push_back({&set->as_object(), at + '/' + std::to_string(i) + "/set"});
   }
   return out;
 }

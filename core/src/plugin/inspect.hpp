@@ -33,6 +33,10 @@ Inspection inspect(const std::filesystem::path& path, const std::string& origin,
 // False, with what stands against it, when an options schema of the manifest is not valid.
 bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaCheckFn& check);
 
+// False, with what stands against it, when the manifest names a service that no host of this
+// version has, by mistake or too early.
+bool check_services(LoadAttempt& attempt, const Manifest& manifest);
+
 // Sets what stands against a candidate.
 void refuse(LoadAttempt& attempt, LoadStage stage, std::string message, std::string hint);
 

@@ -7,6 +7,7 @@
 #include "plugin/inspect.hpp"
 #include "plugin/pinned.hpp"
 #include "plugin/plugin.hpp"
+#include "plugin/shipped.hpp"
 #include "runner/quarantine.hpp"
 #include "runner/remote_plugin.hpp"
 #include "sandforge/plugin_loader.hpp"
@@ -36,7 +37,9 @@ void PluginLoader::add_policies(const std::map<std::string, PluginPolicy>& polic
 bool PluginLoader::isolates(const PluginFile& file) const {
   const Isolation wanted = policy_of(file.manifest.name).isolation;
   if (wanted != Isolation::automatic) return wanted == Isolation::process;
-  return !options_.runner.program.empty() && !is_below(file.path, options_.runner.shipped);
+  const bool ours = is_below(file.path, options_.runner.shipped) &&
+                    plugin::is_shipped(file.path.filename().native());
+  return !options_.runner.program.empty() && !ours;
 }
 
 PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
@@ -44,7 +47,7 @@ PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   auto inspected = plugin::inspect(file.path, file.origin, file.sha256);
   out.attempt = std::move(inspected.attempt);
   out.attempt.in_process = true;
-  if (!out.attempt.usable()) return out;
+  if (!out.attempt.usable() || !plugin::check_services(out.attempt, inspected.manifest)) return out;
 
   const std::lock_guard lock(mutex_);
   for (runner::RemotePlugin* remote : remotes_) {

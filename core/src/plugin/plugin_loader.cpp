@@ -18,6 +18,7 @@
 #include "plugin/plugin.hpp"
 #include "runner/quarantine.hpp"
 #include "runner/remote_plugin.hpp"
+#include "services/plugin_host.hpp"
 
 namespace sandforge {
 namespace {
@@ -189,7 +190,8 @@ std::vector<std::filesystem::path> libraries_of(const std::filesystem::path& fol
 // One scan: the candidates in order, each file once, each name of a plugin and a provider once.
 class Scanner {
  public:
-  explicit Scanner(PluginLoader::Taken taken) : taken_(std::move(taken)) {}
+  Scanner(PluginLoader::Taken taken, const HostServices* services)
+      : taken_(std::move(taken)), services_(services) {}
 
   void visit(const PluginSearchPath::Entry& entry) {
     std::error_code ec;
@@ -221,9 +223,23 @@ class Scanner {
       if (std::find(seen_.begin(), seen_.end(), file.identity) != seen_.end()) return;
       seen_.push_back(file.identity);
     }
-    if (file.attempt.usable() && claim(file))
+    if (file.attempt.usable() && plugin::check_services(file.attempt, file.manifest) &&
+        claim(file)) {
+      note_absent_services(file);
       scan_.files.push_back({file.path, origin, file.sha256, std::move(file.manifest)});
+    }
     scan_.report.attempts.push_back(std::move(file.attempt));
+  }
+
+  // Each may be absent, and the plugin has to do without: it is not refused.
+  void note_absent_services(const Inspection& file) {
+    if (services_ == nullptr) return;
+    for (const std::string& name : file.manifest.services) {
+      if (services::is_offered(name, *services_)) continue;
+      scan_.report.notes.push_back(
+          {file.path, file.attempt.origin,
+           fmt::format("its manifest names the service {}, which this host has not set up", name)});
+    }
   }
 
   // Also a plugin of which one provider is free is refused as a whole: which of two plugins serves
@@ -260,6 +276,7 @@ class Scanner {
 
   PluginLoader::Scan scan_;
   PluginLoader::Taken taken_;
+  const HostServices* services_;
   std::vector<FileIdentity> seen_;
 };
 
@@ -278,7 +295,7 @@ PluginLoader::~PluginLoader() {
 }
 
 PluginLoader::Scan PluginLoader::scan(const PluginSearchPath& path, Taken taken) const {
-  Scanner scanner(std::move(taken));
+  Scanner scanner(std::move(taken), options_.services.get());
   for (const PluginSearchPath::Entry& entry : path.entries())
     scanner.visit(entry);
   return scanner.take();
@@ -289,7 +306,7 @@ PluginLoader::Loaded PluginLoader::load(const PluginFile& file) {
   Loaded out;
   auto inspected = plugin::inspect(file.path, file.origin, file.sha256);
   out.attempt = std::move(inspected.attempt);
-  if (!out.attempt.usable()) return out;
+  if (!out.attempt.usable() || !plugin::check_services(out.attempt, inspected.manifest)) return out;
   const auto attach = [&](Plugin& plugin) {
     plugin.host.attach(options_.services);
     const std::lock_guard lock(mutex_);

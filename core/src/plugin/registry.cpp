@@ -283,6 +283,17 @@ Error ProviderRegistry::unknown(const std::string& name) const {
   }
   error.details.set("provider", name);
   error.details.set("known", json::Array(known.begin(), known.end()));
+  // Any of these may be the one that is looked for.
+  json::Array refused;
+  for (const LoadAttempt& attempt : report_.attempts) {
+    if (attempt.usable()) continue;
+    json::Object entry;
+    entry.set("path", attempt.path.string());
+    entry.set("stage", to_string(attempt.stage));
+    entry.set("message", attempt.message);
+    refused.emplace_back(std::move(entry));
+  }
+  if (!refused.empty()) error.details.set("refused", std::move(refused));
   return error;
 }
 

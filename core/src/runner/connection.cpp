@@ -26,6 +26,7 @@ Connection::Connection(posix::Fd socket, Full full)
     : socket_(std::move(socket)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), full_(full) {}
 
 bool Connection::send(const wire::Header& header, std::string_view payload) noexcept {
+  bool over = true;
   try {
     const std::lock_guard lock(mutex_);
     if (over_) return false;
@@ -60,13 +61,15 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
       if (scratch_.capacity() > kTurn) std::string().swap(scratch_);
       if (queue_.empty() && !over_) return true;
     }
+    over = over_;
   } catch (...) {
+    const std::lock_guard lock(mutex_);
     over_ = true;  // half a frame may be out: there is no going on
   }
   const std::uint64_t one = 1;
   // Its counter cannot be full, and the reader looks at everything anyway once it is woken.
   [[maybe_unused]] const auto woken = ::write(wake_.get(), &one, sizeof one);
-  return !over_;
+  return !over;
 }
 
 // After an error: nobody would ever hear of a runner without its socket, nor it of the host's end.

@@ -1,6 +1,8 @@
 #include "runner/quarantine.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace sandforge::runner {
 namespace {
 
 constexpr std::size_t kMaxEntry = 64U << 10;
+constexpr const char* kRestartsSuffix = ".restarts";
 
 std::string text_of(const json::Value& from, const char* name) {
   const json::Value* value = from.find(name);
@@ -41,6 +44,25 @@ std::optional<Quarantined> read_entry(const std::filesystem::path& path) {
   out.reason = text_of(parsed.value, "reason");
   const json::Value* at = parsed.value.find("at");
   if (at != nullptr && at->is_integer()) out.at_ns = at->as_integer();
+  return out;
+}
+
+constexpr std::size_t kKeptRestarts = 16;
+
+// A line each, appended by one write: hosts that do so at once do not disturb each other.
+std::vector<std::int64_t> read_restarts(const std::filesystem::path& path) {
+  std::vector<std::int64_t> out;
+  std::string text;
+  if (!posix::read_file(path.c_str(), text, kMaxEntry)) return out;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    std::int64_t time = 0;
+    const auto read = std::from_chars(at, end, time);
+    if (read.ec == std::errc()) out.push_back(time);
+    at = std::find(read.ptr, end, '\n');
+    if (at != end) ++at;
+  }
   return out;
 }
 
@@ -116,10 +138,48 @@ Result<void> Quarantine::add(const Quarantined& entry) {
   return write_entry(folder_ / (entry.sha256 + ".json"), json::write_pretty(out));
 }
 
+void Quarantine::add_restart(const std::string& sha256, std::int64_t now_ns) {
+  if (folder_.empty()) return;
+  const auto path = folder_ / (sha256 + kRestartsSuffix);
+  // Far more than a budget allows: those of long ago go, and the last ones stay.
+  const auto known = read_restarts(path);
+  const bool full = known.size() >= kKeptRestarts;
+  std::string lines;
+  for (std::size_t i = known.size() - kKeptRestarts / 4; full && i < known.size(); ++i)
+    lines += std::to_string(known[i]) + "\n";
+  lines += std::to_string(now_ns) + "\n";
+  std::error_code ec;
+  std::filesystem::create_directories(folder_.parent_path(), ec);
+  ::mkdir(folder_.c_str(), 0700);
+  const posix::Fd file(::open(
+      path.c_str(),
+      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (full ? O_TRUNC : 0),
+      0600));
+  // Where it cannot be kept, the host still counts its own.
+  if (file) [[maybe_unused]]
+    const auto kept = ::write(file.get(), lines.data(), lines.size());
+}
+
+std::size_t Quarantine::restarts(const std::string& sha256, std::int64_t now_ns,
+                                 std::chrono::nanoseconds within) const {
+  if (folder_.empty()) return 0;
+  const auto times = read_restarts(folder_ / (sha256 + kRestartsSuffix));
+  // Of a clock that was set back nothing is known.
+  return static_cast<std::size_t>(std::count_if(times.begin(), times.end(), [&](std::int64_t time) {
+    return time <= now_ns && now_ns - time < within.count();
+  }));
+}
+
 std::size_t Quarantine::clear() {
   if (folder_.empty()) {
     const std::lock_guard lock(mutex_);
     return std::exchange(known_, {}).size();
+  }
+  std::error_code ec;
+  for (std::filesystem::directory_iterator it(folder_, ec), end; !ec && it != end;
+       it.increment(ec)) {
+    std::error_code ignored;  // they are out of date soon
+    if (it->path().extension() == kRestartsSuffix) std::filesystem::remove(it->path(), ignored);
   }
   std::size_t cleared = 0;
   for (const Quarantined& entry : list()) {

@@ -2,6 +2,8 @@
 // until somebody says so. One JSON file each in a folder of the host's state.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -33,7 +35,15 @@ class Quarantine {
   std::optional<Quarantined> find(const std::string& sha256) const;
   Result<void> add(const Quarantined& entry);
   std::vector<Quarantined> list() const;
-  // How many there were.
+
+  // The times at which the process of a plugin was started again, of every host that keeps them
+  // here: a program that runs once for each command would never lose one often enough.
+  void add_restart(const std::string& sha256, std::int64_t now_ns);
+  // How many of them lie within the time before now. 0 without a folder: a host counts its own.
+  std::size_t restarts(const std::string& sha256, std::int64_t now_ns,
+                       std::chrono::nanoseconds within) const;
+
+  // How many there were. Restarts are forgotten, too.
   std::size_t clear();
 
  private:

@@ -1,5 +1,6 @@
 #include "runner/remote_plugin.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -167,7 +168,9 @@ Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
     restarts_.pop_front();
   Error last = peer_ ? peer_->loss() : plugin::crashed(plugin_, "its process has ended");
   if (failed_) last = *failed_;
-  if (restarts_.size() >= kRestarts) return over_budget(last);
+  const auto kept =
+      setup_.quarantine->restarts(setup_.sha256, setup_.services->clock->now_ns(), kRestartWindow);
+  if (std::max(restarts_.size(), kept) >= kRestarts) return over_budget(last);
   LoadAttempt attempt;
   attempt.plugin = plugin_.name();
   attempt.path = plugin_.file;
@@ -177,7 +180,10 @@ Result<std::shared_ptr<HostPeer>> RemotePlugin::live() {
     if (peer_) peer_->stop();
     next = launch(attempt, host_failed);
   });
-  if (!host_failed) restarts_.push_back(now);
+  if (!host_failed) {
+    restarts_.push_back(now);
+    setup_.quarantine->add_restart(setup_.sha256, setup_.services->clock->now_ns());
+  }
   if (!next) {
     Error error = attempt.to_error();
     if (!host_failed) failed_ = error;

@@ -71,8 +71,12 @@ const sf_process_service kNoProcess = {
     [](sf_host* host, sf_lane*, sf_str, const sf_command*, const sf_stream_events*,
        const sf_process_events*, sf_process**,
        const sf_error_sink* err) noexcept { return refuse_process(host, err); },
-    [](sf_host* host, sf_lane*, sf_str, std::uint64_t, sf_completion, sf_op**,
-       const sf_error_sink* err) noexcept { return refuse_process(host, err); }};
+    // A group that could not be opened has ended: what removes a sandbox does not fail by it.
+    [](sf_host* host, sf_lane* lane, sf_str group, std::uint64_t grace_ms, sf_completion done,
+       sf_op** op, const sf_error_sink* err) noexcept {
+      const auto* real = static_cast<const sf_process_service*>(services::process_service());
+      return real->end_group(host, lane, group, grace_ms, done, op, err);
+    }};
 
 // No address of the network and no socket is granted to plugins in processes of their own.
 const sf_http_service kNoHttp = {

@@ -88,7 +88,8 @@ Result<std::shared_ptr<Sandbox>> SandboxImpl::clone(CloneOptions options) const 
   config.context = std::move(context);
   config.hooks = {};
   auto provider = provider_->for_clone();
-  return Sandbox::create(runtime_, provider ? std::move(provider) : provider_, config);
+  if (!provider) provider = provider_;
+  return Sandbox::create(runtime_, std::move(provider), std::move(config));
 }
 
 }  // namespace sandbox

@@ -57,6 +57,21 @@ constexpr std::array<Service, 9> kServices = {{
 
 }  // namespace
 
+std::vector<std::string> service_names() {
+  std::vector<std::string> out;
+  for (const Service& service : kServices)
+    out.emplace_back(service.name);
+  return out;
+}
+
+bool is_offered(std::string_view name, const HostServices& services) {
+  return std::any_of(kServices.begin(), kServices.end(), [&](const Service& service) {
+    if (service.name != name) return false;
+    return service.offered(services) ||
+           (services.instead && services.instead(service.id) != nullptr);
+  });
+}
+
 PluginHost::PluginHost(plugin::Plugin& plugin) noexcept : plugin_(plugin) {
   static const sf_host_vtbl table = {sizeof(sf_host_vtbl), SF_ABI_MAJOR, SF_ABI_MINOR,
                                      &PluginHost::service};

@@ -16,6 +16,7 @@ using namespace setup;
 
 constexpr std::size_t kRetained = 64U << 10;
 constexpr std::size_t kShown = 4U << 10;
+constexpr std::size_t kShownLines = 20;  // of each stream of a command
 
 // Lines "key value" of a script.
 std::optional<std::string> answer(const std::string& out, std::string_view key) {
@@ -31,6 +32,26 @@ std::optional<std::string> answer(const std::string& out, std::string_view key) 
 
 std::string tail(const std::string& text) {
   return text.size() <= kShown ? text : text.substr(text.size() - kShown);
+}
+
+// What a person needs of it to see why the command failed.
+std::string last_lines(const std::string& text) {
+  std::string out = tail(text);
+  std::size_t start = out.size();
+  for (std::size_t lines = 0; start > 0 && lines < kShownLines; ++lines) {
+    const auto newline = start < 2 ? std::string::npos : out.rfind('\n', start - 2);
+    start = newline == std::string::npos ? 0 : newline + 1;
+  }
+  // A line that was cut is none, unless there is no other.
+  if (start == 0 && out.size() < text.size())
+    if (const auto end = out.find('\n'); end + 1 < out.size()) start = end + 1;
+  return out.substr(start);
+}
+
+void tell_output(Error& error, const std::string& command, const CommandResult& result) {
+  error.details.set("command", redact(command, nullptr));
+  error.details.set("stdout", redact(last_lines(result.out), nullptr));
+  error.details.set("stderr", redact(last_lines(result.err), nullptr));
 }
 
 std::vector<std::string> script(const char* text, std::vector<std::string> arguments) {
@@ -108,13 +129,16 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
       if (show) options.on_stdout = request_.options.on_output;
     }
     auto self = shared_from_this();
-    sandbox_->async_exec(
-        std::move(argv), std::move(options),
-        [self, what = std::move(what), next = std::move(next)](Result<CommandResult> result) {
-          if (!result) return self->fail(std::move(result).error());
-          if (result->outcome != Outcome::exited) return self->fail(not_exited(*result, what));
-          next(*result);
-        });
+    const auto command = show ? argv.back() : std::string();
+    sandbox_->async_exec(std::move(argv), std::move(options),
+                         [self, command, what = std::move(what),
+                          next = std::move(next)](Result<CommandResult> result) {
+                           if (!result) return self->fail(std::move(result).error());
+                           if (result->outcome == Outcome::exited) return next(*result);
+                           auto error = not_exited(*result, what);
+                           if (!command.empty()) tell_output(error, command, *result);
+                           self->fail(std::move(error));
+                         });
   }
 
   void run_script(const char* text, std::vector<std::string> arguments, std::string what,
@@ -307,9 +331,8 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
                     " failed with exit code " + std::to_string(result.exit_code.value_or(-1)),
                 "setup.command_failed");
     if (!repository.empty()) error.details.set("repository", repository);
-    error.details.set("command", command);
     error.details.set("exitCode", result.exit_code.value_or(-1));
-    error.details.set("stderr", tail(result.err));
+    tell_output(error, command, result);
     return error;
   }
 

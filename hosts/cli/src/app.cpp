@@ -49,6 +49,10 @@ ProviderRegistry& App::registry(const ConfigPtr& named) {
     if (first) scan_report_ = std::move(report);
   }
   if (more) registry_->add_policies(configuration->plugins.policies);
+  // Of a draft `config check` says it.
+  if (more && configurations_.find(configuration->file) == configuration)
+    for (const auto& unfit : unfit_policies_in(registry_->report(), configuration))
+      terminal_.warn(configuration->file + ": " + unfit.message());
   if (more) scanned_.insert(configuration->file);
   return *registry_;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "arguments.hpp"
 #include "interrupts.hpp"
@@ -79,6 +80,15 @@ class App {
   // Throws the Error of options and settings of --config that are not valid, before anything else
   // is done with them; nothing when it says nothing about the provider.
   void check_configured(const std::string& provider);
+  // Policies of the configuration that fit no plugin: their words have no effect.
+  struct UnfitPolicy {
+    std::string name;
+    std::string suggestion;  // the plugin that may be meant; may be empty
+    std::string message() const;
+  };
+  std::vector<UnfitPolicy> unfit_policies(const ConfigPtr& config);
+  // The command that shows every plugin as this call finds it.
+  std::string doctor_command(const ConfigPtr& config) const;
   std::optional<std::string> resolve(const std::string& reference, const ConfigPtr& config);
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
@@ -88,6 +98,7 @@ class App {
   void open_for_record(const SessionRecord& record, OpenPurpose purpose,
                        Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
+  std::vector<UnfitPolicy> unfit_policies_in(const LoadReport& report, const ConfigPtr& config);
   void make_registry();
   void make_services();
 

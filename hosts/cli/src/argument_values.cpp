@@ -26,6 +26,35 @@ Result<std::chrono::milliseconds> parse_duration(const std::string& text) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
 }
 
+Result<std::string> parse_session_name(const std::string& text) {
+  const auto refuse = [](std::string message) {
+    return Error(Status::invalid, std::move(message), "cli.bad_session");
+  };
+  if (auto good = check_session_id(SessionId(text)); !good) return std::move(good).error();
+  if (text.front() == '-') return refuse("the name '" + text + "' begins with '-', as options do");
+  if (text == "." || text == ".." || text.find_first_of("/\\") != std::string::npos)
+    return refuse("the name '" + text + "' is a path, or a part of one");
+  return text;
+}
+
+SetupPlan setup_plan_of(const SessionArguments& arguments) {
+  SetupPlan plan;
+  for (const auto& url : arguments.repositories) {
+    RepositoryPlan repository;
+    repository.url = url;
+    repository.ref = arguments.ref;
+    repository.credential = arguments.repository_token;
+    plan.repositories.push_back(std::move(repository));
+  }
+  if (plan.repositories.size() == 1) {
+    plan.repositories[0].setup_commands = arguments.setup;
+  } else {
+    plan.list_form = !plan.repositories.empty() || !arguments.setup.empty();
+    plan.workspace_commands = arguments.setup;
+  }
+  return plan;
+}
+
 Result<std::string> parse_project_name(const std::string& text) {
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   bool good = !text.empty() && text.size() <= 48 && is_letter(text.front()) && text.back() != '-';

@@ -10,6 +10,7 @@
 #include "conformance_arguments.hpp"
 #include "exit_codes.hpp"
 #include "harmless.hpp"
+#include "proxy_address.hpp"
 #include "sandforge/host_config.hpp"
 #include "sandforge/setup_plan.hpp"
 #include "sandforge/support/json.hpp"
@@ -32,6 +33,22 @@ template <class T>
 T value_or_usage(const char* option, Result<T> result) {
   if (!result) throw CLI::ValidationError(option, result.error().message);
   return std::move(result).value();
+}
+
+// In front of a word that follows "--", which is no option: CLI11's own "--" loses its meaning once
+// a subcommand has the words that it needs.
+constexpr char kNoOption = '\1';
+
+std::string marked(const std::string& word) {
+  return kNoOption + word;
+}
+
+CLI::Validator unmarked() {
+  return {[](std::string& word) {
+            if (!word.empty() && word.front() == kNoOption) word.erase(0, 1);
+            return std::string();
+          },
+          "", ""};
 }
 
 class Formatter : public CLI::Formatter {
@@ -129,7 +146,7 @@ struct Builder {
            [&to](const std::string& text) {
              to.setup_timeout = value_or_usage("--setup-timeout", parse_duration(text));
            },
-           "Limit of each step of set-up")
+           "Limit of each step of set-up, as that of --timeout of run")
         ->type_name("DURATION");
     add_env(sub, to.env, "Variable of the session; a bare NAME takes the host's value");
     sub.add_option_function<std::string>(
@@ -148,6 +165,16 @@ struct Builder {
            },
            "Steps of set-up on standard error: auto (on a terminal),\nalways or never")
         ->type_name("WHEN");
+  }
+
+  void add_session_name(CLI::App& sub, SessionArguments& to, const std::string& text) {
+    sub.add_option_function<std::string>(
+           "--session",
+           [&to](const std::string& name) {
+             to.session = value_or_usage("--session", parse_session_name(name));
+           },
+           text)
+        ->type_name("ID");
   }
 
   void add_env(CLI::App& sub, std::vector<SessionVariable>& to, const std::string& text) {
@@ -171,7 +198,8 @@ struct Builder {
            [&to](const std::string& text) {
              to.timeout = value_or_usage("--timeout", parse_duration(text));
            },
-           "Limit of the command, such as 500ms, 90s, 5m, 2h; 0: none")
+           "Limit of the command: a whole number with ms, s, m or h, such as\n"
+           "500ms, 90s, 5m or 2h; without a unit: seconds; 0: none")
         ->type_name("DURATION");
     sub.add_flag("-i,--stdin", to.stdin_wanted, "Pass standard input through");
     sub.add_flag("-t,--tty", to.tty, "Give the command a terminal; implies -i");
@@ -185,9 +213,10 @@ struct Builder {
         "  sandforge run --provider local -- make test\n\n" +
         std::string(kExitCodeTable));
     add_session(*sub, run.session);
-    sub->add_option("--session", run.session.session,
-                    "Name of the session; one that exists already is used and kept")
-        ->type_name("ID");
+    add_session_name(*sub, run.session,
+                     "Name of the session; one that exists already is used and kept.\n"
+                     "What makes a new one is not applied to it: --repo, --ref,\n"
+                     "--repo-token and --setup");
     sub->add_flag("--keep", run.keep, "Keep the session, and say its name on standard error");
     add_command(*sub, run.command);
     on(sub, [this] { return finish_run(); });
@@ -196,8 +225,11 @@ struct Builder {
   void add_start() {
     auto* sub = app.add_subcommand("start", "Start a session without a command; prints its name");
     add_session(*sub, start.session);
-    sub->add_option("--session", start.session.session, "Name of the session")->type_name("ID");
-    sub->add_option("--cwd", start.session.cwd, "Working directory of the session")
+    add_session_name(*sub, start.session,
+                     "Name of the session; one that exists already is started. What\n"
+                     "makes a new one is not applied to it: --repo, --ref, --repo-token,\n"
+                     "--setup and --cwd");
+    sub->add_option("-C,--cwd", start.session.cwd, "Working directory of the session")
         ->type_name("DIR");
     on(sub, [this] {
       check_session(start.session);
@@ -225,19 +257,25 @@ struct Builder {
 
   void add_ps() {
     auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
-    sub->add_option("SESSION", ps.session, "A session")->type_name("");
+    sub->add_option("SESSION", ps.session, "A session")->type_name("")->transform(unmarked());
     on(sub, [this] { return Subcommand(ps); });
   }
 
   void add_stop() {
     auto* sub = app.add_subcommand("stop", "Stop sessions; the next command starts them again");
-    sub->add_option("SESSION", stop.sessions, "The sessions")->required()->type_name("");
+    sub->add_option("SESSION", stop.sessions, "The sessions")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
     on(sub, [this] { return Subcommand(stop); });
   }
 
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
-    sub->add_option("SESSION", remove.sessions, "The sessions")->required()->type_name("");
+    sub->add_option("SESSION", remove.sessions, "The sessions")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
     sub->add_flag("-f,--force", remove.force,
                   "Forget a session whose machine cannot be removed; an unknown one is\n"
                   "no error");
@@ -249,19 +287,28 @@ struct Builder {
        [] { return Subcommand(ProvidersArguments{}); });
 
     auto* sub = app.add_subcommand("describe", "Show a provider's settings and capabilities");
-    sub->add_option("PROVIDER", describe.provider, "The provider")->required()->type_name("");
+    sub->add_option("PROVIDER", describe.provider, "The provider")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
     on(sub, [this] { return Subcommand(describe); });
 
     auto* group = app.add_subcommand("settings", "Settings of a provider");
     group->require_subcommand(1);
     sub = group->add_subcommand("effective", "Show what a sandbox gets, and where it comes from");
-    sub->add_option("PROVIDER", settings.provider, "The provider")->required()->type_name("");
+    sub->add_option("PROVIDER", settings.provider, "The provider")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
     on(sub, [this] { return Subcommand(settings); });
 
     group = app.add_subcommand("config", "The configuration file");
     group->require_subcommand(1);
     sub = group->add_subcommand("check", "Look for every mistake in a configuration file");
-    sub->add_option("FILE", check.file, "The file")->required()->type_name("");
+    sub->add_option("FILE", check.file, "The file")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
     on(sub, [this] { return Subcommand(check); });
 
     group = app.add_subcommand("plugins", "Plugins");
@@ -306,6 +353,9 @@ struct Builder {
     on(sub, [this] {
       if (!fault_proxy.rules_file.empty() && !fault_proxy.rules.empty())
         throw CLI::ValidationError("--rules and --rule exclude each other");
+      value_or_usage("--listen",
+                     proxy::parse_proxy_address(fault_proxy.listen, fault_proxy.remote));
+      value_or_usage("--to", proxy::parse_proxy_address(fault_proxy.to, fault_proxy.remote));
       return Subcommand(fault_proxy);
     });
   }
@@ -343,6 +393,8 @@ struct Builder {
       throw CLI::ValidationError("--ref and --repo-token need --repo");
     if (session.repositories.size() > 1 && !session.ref.empty())
       throw CLI::ValidationError("--ref needs exactly one --repo");
+    auto plan = setup_plan_of(session);
+    if (const auto good = normalize(plan); !good) throw CLI::ValidationError(good.error().message);
   }
 
   CommandLine result() {
@@ -375,8 +427,7 @@ std::string command_mistake(const Subcommand& subcommand, bool given) {
   const CommandArguments* command = nullptr;
   if (const auto* run = std::get_if<RunArguments>(&subcommand)) command = &run->command;
   if (const auto* exec = std::get_if<ExecArguments>(&subcommand)) command = &exec->command;
-  if (command == nullptr)
-    return given ? "this subcommand takes no command after --" : std::string();
+  if (command == nullptr) return {};
   if (command->shell && given) return "--shell and -- COMMAND exclude each other";
   if (!command->shell && command->argv.empty())
     return "there is no command: put it after --, as in: -- make test";
@@ -427,18 +478,36 @@ ParsedArguments usage_mistake(const std::string& message, bool as_json) {
   return out;
 }
 
+// Whether the words, which end before "--", lead to a subcommand that runs what follows. Mistakes
+// are for the reading proper.
+bool takes_command(const std::vector<std::string>& words) {
+  Builder builder;
+  try {
+    builder.app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Error&) {
+  }
+  const auto name = innermost(builder.app).get_name();
+  return name == "run" || name == "exec";
+}
+
 }  // namespace
 
 ParsedArguments parse_arguments(const std::vector<std::string>& words) {
   Builder builder;
-  const auto split = std::find(words.begin(), words.end(), "--");
-  const bool given = split != words.end();
-  const bool as_json = std::find(words.begin(), split, "--json") != split;
-  if (given) builder.command.assign(split + 1, words.end());
-  // CLI11 takes the words from the back.
-  std::vector<std::string> reversed(std::make_reverse_iterator(split), words.rend());
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  const bool as_json = std::find(words.begin(), mark, "--json") != mark;
+  std::vector<std::string> ours(words.begin(), mark);
+  const bool given = mark != words.end() && takes_command(ours);
+  std::vector<std::string> names;
+  if (given) {
+    builder.command.assign(mark + 1, words.end());
+  } else if (mark != words.end()) {
+    std::transform(mark + 1, words.end(), std::back_inserter(names), marked);
+  }
+  ours.insert(ours.end(), names.begin(), names.end());
+  std::reverse(ours.begin(), ours.end());  // CLI11 takes the words from the back
   try {
-    builder.app.parse(reversed);
+    builder.app.parse(ours);
     ParsedArguments out;
     out.line = builder.result();
     if (auto mistake = command_mistake(out.line->subcommand, given); !mistake.empty())
@@ -451,6 +520,12 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words) {
     out.out = text.str();
     return out;
   } catch (const CLI::ParseError& error) {
+    const auto unknown = builder.app.remaining(true);
+    if (!unknown.empty() && std::find(names.begin(), names.end(), unknown.front()) != names.end())
+      return usage_mistake(innermost(builder.app).get_parent() == nullptr
+                               ? error.what()
+                               : "this subcommand takes no command after --",
+                           as_json);
     return usage_mistake(message_of(error, builder.app), as_json);
   }
 }

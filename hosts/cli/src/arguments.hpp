@@ -130,11 +130,16 @@ struct ParsedArguments {
   std::string err;
 };
 
-// Reads variables of the host for "--env NAME". Words after the first "--" are the command.
+// Reads variables of the host for "--env NAME". Words after the first "--" are the command of run
+// and exec; to every other subcommand they are words that are no options.
 ParsedArguments parse_arguments(const std::vector<std::string>& words);
 
 // "500ms", "90s", "5m", "2h", or seconds; invalid otherwise.
 Result<std::chrono::milliseconds> parse_duration(const std::string& text);
+// What a new session may be called: also what a command line can say.
+Result<std::string> parse_session_name(const std::string& text);
+// What set-up has to do in the new session.
+SetupPlan setup_plan_of(const SessionArguments& arguments);
 // A name for a provider and its project: a-z, 0-9 and single dashes, 48 at most.
 Result<std::string> parse_project_name(const std::string& text);
 // "NAME=VALUE", or "NAME" with the host's value; not_found when the host has none.

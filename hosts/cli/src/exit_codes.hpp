@@ -6,10 +6,11 @@
 namespace sandforge::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kProblems = 1;   // config check, plugins doctor and conformance found some
-inline constexpr int kUsage = 2;      // wrong command line
-inline constexpr int kTimeout = 124;  // the command took longer than --timeout
-inline constexpr int kFailure = 125;  // sandforge itself failed
+inline constexpr int kProblems = 1;    // config check, plugins doctor and conformance found some
+inline constexpr int kUsage = 2;       // wrong command line
+inline constexpr int kUnverified = 3;  // no problem was found, but not everything was looked at
+inline constexpr int kTimeout = 124;   // the command took longer than --timeout
+inline constexpr int kFailure = 125;   // sandforge itself failed
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 inline constexpr int kBrokenPipe = 141;  // nobody reads the output any more
@@ -23,10 +24,12 @@ inline constexpr const char* kExitCodeTable =
     "  1            config check and plugins doctor: there are problems;\n"
     "               conformance: a case fails\n"
     "  2            wrong command line\n"
-    "  3            conformance: none fails, but some cases are unverified\n"
+    "  3            conformance: none fails, but some cases are unverified;\n"
+    "               config check: no mistakes, but not everything could be checked\n"
     "  124          the command took longer than --timeout\n"
     "  125          sandforge itself failed; standard error says why\n"
-    "  129 130 143  interrupted by SIGHUP, SIGINT or SIGTERM; the command was ended\n"
+    "  129 130      interrupted by SIGHUP, SIGINT,\n"
+    "  131 143      SIGQUIT or SIGTERM; the command was ended\n"
     "  141          the reader of the output went away; the command was ended\n"
     "  128+n        the command was ended by signal n\n";
 

@@ -13,7 +13,7 @@
 namespace sandforge::cli {
 namespace {
 
-constexpr std::array<int, 4> kWatched = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+constexpr std::array<int, 5> kWatched = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
 constexpr std::array<int, 2> kSilenced = {SIGPIPE, SIGXFSZ};
 constexpr char kStop = 0;
 

@@ -21,7 +21,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // Requested by the first SIGINT, SIGTERM or SIGHUP.
+  // Requested by the first SIGINT, SIGTERM, SIGHUP or SIGQUIT.
   std::stop_token token() const { return source_.get_token(); }
   int caught() const noexcept { return caught_.load(); }  // the signal; 0: none
 

@@ -5,32 +5,82 @@
 #include <algorithm>
 
 #include "exit_codes.hpp"
+#include "sandforge/support/encoding.hpp"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge::cli {
 namespace {
 
-SetupPlan plan_of(const SessionArguments& arguments) {
-  SetupPlan plan;
-  for (const auto& url : arguments.repositories) {
-    RepositoryPlan repository;
-    repository.url = url;
-    repository.ref = arguments.ref;
-    repository.credential = arguments.repository_token;
-    plan.repositories.push_back(std::move(repository));
+std::vector<std::string> urls_of(const SetupPlan& plan) {
+  std::vector<std::string> out;
+  for (const auto& repository : plan.repositories) {
+    const auto url = parse_clone_url(repository.url);
+    out.push_back(url ? url->url : repository.url);
   }
-  if (plan.repositories.size() == 1) {
-    plan.repositories[0].setup_commands = arguments.setup;
-  } else {
-    plan.list_form = !plan.repositories.empty() || !arguments.setup.empty();
-    plan.workspace_commands = arguments.setup;
-  }
-  return plan;
+  return out;
+}
+
+std::vector<std::string> commands_of(const SetupPlan& plan) {
+  std::vector<std::string> out;
+  for (const auto& repository : plan.repositories)
+    out.insert(out.end(), repository.setup_commands.begin(), repository.setup_commands.end());
+  out.insert(out.end(), plan.workspace_commands.begin(), plan.workspace_commands.end());
+  return out;
+}
+
+// Whether there is a repository, and the text is that of each.
+bool all_have(const SetupPlan& plan, std::string RepositoryPlan::*text, const std::string& wanted) {
+  return !plan.repositories.empty() &&
+         std::all_of(plan.repositories.begin(), plan.repositories.end(),
+                     [&](const RepositoryPlan& r) { return r.*text == wanted; });
+}
+
+// The options that make a new session only, where they ask for something else than this one has.
+std::vector<std::string> not_applied(const SessionArguments& given, const SessionRecord& record) {
+  auto plan = setup_plan_of(given);
+  normalize(plan).value();
+  const auto& has = record.plan;
+  std::vector<std::string> out;
+  if (!plan.repositories.empty() && urls_of(plan) != urls_of(has)) out.emplace_back("--repo");
+  if (!given.ref.empty() && !all_have(has, &RepositoryPlan::ref, given.ref))
+    out.emplace_back("--ref");
+  if (!given.repository_token.empty() &&
+      !all_have(has, &RepositoryPlan::credential, given.repository_token))
+    out.emplace_back("--repo-token");
+  const auto commands = commands_of(plan);
+  if (!commands.empty() && commands != commands_of(has)) out.emplace_back("--setup");
+  if (given.cwd && given.cwd != record.working_directory) out.emplace_back("--cwd");
+  return out;
+}
+
+std::string not_applied_text(const std::vector<std::string>& options, const SessionId& id) {
+  std::string names;
+  for (std::size_t i = 0; i < options.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == options.size() ? " and " : ", ") + options[i];
+  return names + (options.size() == 1 ? " was" : " were") + " not applied: the session '" +
+         id.str() + "' exists already, and only a new one is made by that";
 }
 
 json::Object configured_settings(const ConfigPtr& config, const std::string& provider) {
   const auto* configured = config ? config->find_provider(provider) : nullptr;
   if (configured == nullptr || !configured->settings.is_object()) return {};
   return configured->settings.as_object();
+}
+
+// Set-up may have written what references lead to.
+json::Value masked(const Redactor& redactor, const json::Value& value) {
+  if (value.is_string()) return redactor.redact(value.as_string());
+  if (value.is_array()) {
+    json::Array out;
+    for (const auto& entry : value.as_array())
+      out.push_back(masked(redactor, entry));
+    return out;
+  }
+  if (!value.is_object()) return value;
+  json::Object out;
+  for (const auto& [name, entry] : value.as_object())
+    out.set(name, masked(redactor, entry));
+  return out;
 }
 
 void tell_warnings(App& app, const Session& session, const StartedInfo& info) {
@@ -86,17 +136,30 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
   spec.env = arguments.env;
   for (const auto& variable : spec.env)
     if (variable.value && !variable.reference.empty()) app.redactor().add(*variable.value);
-  spec.plan = plan_of(arguments);
+  spec.plan = setup_plan_of(arguments);
   NewSession out;
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);
   // Of two calls at once that name the same new id, one made it.
   out.existed = !out.session->made_here();
+  if (out.existed)
+    if (const auto options = not_applied(arguments, out.session->record()); !options.empty()) {
+      out.warnings.push_back(not_applied_text(options, out.session->id()));
+      if (!app.terminal().json()) app.terminal().warn(out.warnings.back());
+    }
   warn_of_missing_env(app, *out.session);
   return out;
 }
 
 StartedInfo start_session(App& app, const Session& session) {
-  auto info = session.sandbox()->start();
+  StartedInfo info;
+  try {
+    info = session.sandbox()->start();
+  } catch (const Exception& failure) {
+    auto error = failure.error();
+    error.message = app.redactor().redact(error.message);
+    error.details = masked(app.redactor(), error.details).as_object();
+    throw_error(std::move(error));
+  }
   if (!app.terminal().json()) tell_warnings(app, session, info);
   return info;
 }
@@ -116,12 +179,15 @@ void warn_of_missing_env(App& app, const Session& session,
                           " was given to another call only; name it again with --env");
 }
 
-json::Object started_json(const Session& session, const StartedInfo& info) {
+json::Object started_json(const Session& session, const StartedInfo& info,
+                          const std::vector<std::string>& more_warnings) {
   json::Object out;
   out.set("outcome", to_string(info.outcome));
   out.set("provenance", to_string(info.provenance));
   out.set("generation", static_cast<long long>(session.record().generation));
   json::Array warnings;
+  for (const auto& warning : more_warnings)
+    warnings.emplace_back(warning);
   for (const auto& warning : info.warnings)
     warnings.emplace_back(warning);
   if (const auto report = session.setup_report()) {
@@ -140,6 +206,14 @@ json::Object started_json(const Session& session, const StartedInfo& info) {
   }
   if (info.template_pending) out.set("templatePending", info.template_pending->str());
   out.set("warnings", std::move(warnings));
+  return out;
+}
+
+json::Object result_json(const CommandResult& result) {
+  const json::Value described = to_json(result);
+  json::Object out = described.as_object();
+  if (!is_valid_utf8(result.out)) out.set("stdoutBase64", base64_encode(result.out));
+  if (!is_valid_utf8(result.err)) out.set("stderrBase64", base64_encode(result.err));
   return out;
 }
 

@@ -10,7 +10,8 @@ namespace sandforge::cli {
 
 struct NewSession {
   std::shared_ptr<Session> session;
-  bool existed = false;  // before this call
+  bool existed = false;               // before this call
+  std::vector<std::string> warnings;  // told already, but where the answer is JSON
 };
 
 // Opens it, without starting it. keep: also a `run` that made it leaves it. Throws the Error.
@@ -30,9 +31,13 @@ void warn_of_missing_env(App& app, const Session& session,
                          const std::vector<SessionVariable>& given = {});
 
 // Why a command ended, where its exit code does not tell a person.
-void tell_end(App& app, const ForegroundResult& ended);
+void tell_end(App& app, const Session& session, const ForegroundResult& ended);
 
-json::Object started_json(const Session& session, const StartedInfo& info);
+// For JSON, whose strings are UTF-8: other output is there byte by byte as well.
+json::Object result_json(const CommandResult& result);
+
+json::Object started_json(const Session& session, const StartedInfo& info,
+                          const std::vector<std::string>& more_warnings);
 
 // The error with the id of the session that it leaves behind, for JSON.
 Error of_session(Error error, const Session& session);

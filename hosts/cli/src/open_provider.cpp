@@ -43,6 +43,16 @@ std::optional<std::string> factory_of(const json::Object& context) {
   return id != nullptr && id->is_string() ? std::optional(id->as_string()) : std::nullopt;
 }
 
+// The caller named no configuration, and may not know that there is one.
+Error of_remembered_configuration(Error error, const SessionId& id) {
+  if (error.reason != "config.invalid") return error;
+  error.details.set("session", id.str());
+  error.details.set("hint", "the session '" + id.str() +
+                                "' remembers this configuration; --config names another one "
+                                "instead, and rm -f forgets the session and leaves its machine");
+  return error;
+}
+
 }  // namespace
 
 ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& config,
@@ -75,8 +85,15 @@ ProviderSetup App::open_provider(const std::string& name, const ConfigPtr& confi
   }
   const bool faulty =
       faults == Faults::injected && configured != nullptr && !configured->faults.is_null();
-  out.backend = faulty ? open_faulty(*configured, std::move(options), known)
-                       : known.open(name, std::move(options));
+  try {
+    out.backend = faulty ? open_faulty(*configured, std::move(options), known)
+                         : known.open(name, std::move(options));
+  } catch (const Exception& failure) {
+    // The registry does not know how a person calls this program.
+    auto error = failure.error();
+    if (error.reason == "provider.unknown") error.details.set("doctor", doctor_command(config));
+    throw_error(std::move(error));
+  }
   out.description = await_result<Description>([&](auto done) {
     auto held = std::make_shared<Handler<Description>>(std::move(done));
     out.backend->lane().post(
@@ -114,9 +131,9 @@ void App::open_for_record(const SessionRecord& record, OpenPurpose purpose,
                           Handler<OpenedProvider> done) {
   auto held = std::make_shared<Handler<OpenedProvider>>(std::move(done));
   auto result = std::make_shared<Result<OpenedProvider>>(OpenedProvider());
-  const auto open = [this, record, purpose] {
-    ConfigPtr config = this->config();
-    if (!config && !record.config_file.empty()) config = configurations_.load(record.config_file);
+  const bool remembered = arguments_.config.empty() && !record.config_file.empty();
+  const auto open = [this, record, purpose, remembered] {
+    ConfigPtr config = remembered ? configurations_.load(record.config_file) : this->config();
     auto setup = open_provider(record.provider, config, record.context, purpose, Faults::injected);
     OpenedProvider out;
     out.backend = setup.backend;
@@ -133,11 +150,11 @@ void App::open_for_record(const SessionRecord& record, OpenPurpose purpose,
   };
   runtime_->post_blocking(
       runtime_->make_lane(),
-      [result, open] {
+      [result, open, remembered, id = record.id] {
         try {
           *result = open();
         } catch (const Exception& failure) {
-          *result = failure.error();
+          *result = remembered ? of_remembered_configuration(failure.error(), id) : failure.error();
         }
       },
       [result, held](Result<void> ran) {

@@ -16,7 +16,12 @@ std::optional<std::filesystem::path> folder_of(const char* name) {
 
 std::filesystem::path home() {
   if (auto set = folder_of("HOME")) return *set;
-  throw_error(Error(Status::invalid, "HOME is not set: name a folder with --state", "cli.no_home"));
+  const char* value = std::getenv("HOME");
+  const std::string why = value == nullptr || *value == '\0'
+                              ? std::string("is not set")
+                              : "is '" + std::string(value) + "', which is no absolute path";
+  throw_error(
+      Error(Status::invalid, "HOME " + why + ": name a folder with --state", "cli.no_home"));
 }
 
 std::filesystem::path runtime_folder() {

@@ -27,14 +27,29 @@ bool wants_colour(int descriptor) {
   return ::isatty(descriptor) == 1;
 }
 
-std::string indent(const std::string& text) {
+std::string indent(const std::string& text, const std::string& by = "  ") {
   std::string out;
   std::size_t start = 0;
   while (start < text.size()) {
     const auto end = std::min(text.find('\n', start), text.size());
-    out += "\n  " + text.substr(start, end - start);
+    out += "\n" + by + text.substr(start, end - start);
     start = end + 1;
   }
+  return out;
+}
+
+std::string text_of(const json::Object& details, const char* name) {
+  const auto* value = details.find(name);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+// What a command wrote, or git.
+std::string output_of(const json::Object& details) {
+  if (details.find("stdout") == nullptr) return indent(text_of(details, "stderr"));
+  std::string out = "\n  command: " + text_of(details, "command");
+  for (const char* name : {"stdout", "stderr"})
+    if (const auto text = text_of(details, name); !text.empty())
+      out += "\n  " + std::string(name) + ", the last of it:" + indent(text, "    ");
   return out;
 }
 
@@ -43,8 +58,24 @@ std::string where_providers_come_from(const Error& error) {
   if (const auto* names = error.details.find("known"); names != nullptr && names->is_array())
     for (const auto& name : names->as_array())
       known += (known.empty() ? "" : ", ") + name.as_string();
+  const auto* doctor = error.details.find("doctor");
   return "found: " + (known.empty() ? "none" : known) +
-         "; more by --plugin-path, or by plugins.paths in the configuration: see plugins doctor";
+         "; more by --plugin-path, or by plugins.paths in the configuration: see " +
+         (doctor != nullptr ? doctor->as_string() : "sandforge plugins doctor");
+}
+
+// Plugins that were found and may not be used: one of them may be the one that is missed.
+std::string refused_plugins(const Error& error) {
+  const auto* refused = error.details.find("refused");
+  if (refused == nullptr || !refused->is_array()) return {};
+  constexpr std::size_t shown = 5;
+  std::string out;
+  const auto& list = refused->as_array();
+  for (std::size_t i = 0; i < std::min(shown, list.size()); ++i)
+    out += "\n  refused: " + list[i].find("path")->as_string() + ": " +
+           list[i].find("message")->as_string();
+  if (list.size() > shown) out += "\n  refused: " + std::to_string(list.size() - shown) + " more";
+  return out;
 }
 
 }  // namespace
@@ -136,14 +167,16 @@ std::string Terminal::bold(std::string_view text) const {
 
 std::string describe_error(const Error& error) {
   std::string out = error.message;
-  const auto* stderr_text = error.details.find("stderr");
-  if (stderr_text == nullptr)
-    if (const auto* cause = error.details.find("cause"); cause != nullptr)
-      stderr_text = cause->at_pointer("/details/stderr");
-  if (stderr_text != nullptr && stderr_text->is_string()) out += indent(stderr_text->as_string());
+  if (error.details.find("stderr") != nullptr) {
+    out += output_of(error.details);
+  } else if (const auto* cause = error.details.find("cause"); cause != nullptr) {
+    const auto* details = cause->at_pointer("/details");
+    if (details != nullptr && details->is_object()) out += output_of(details->as_object());
+  }
   if (const auto* hint = error.details.find("hint"); hint != nullptr && hint->is_string())
     out += "\n  hint: " + hint->as_string();
-  if (error.reason == "provider.unknown") out += "\n  hint: " + where_providers_come_from(error);
+  if (error.reason == "provider.unknown")
+    out += refused_plugins(error) + "\n  hint: " + where_providers_come_from(error);
   return out;
 }
 

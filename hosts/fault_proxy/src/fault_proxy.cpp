@@ -129,7 +129,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const Direction direction;
     asio::steady_timer timer;
     std::array<char, kBuffer> buffer{};
-    std::string data;  // what is being written; else what may begin the pattern
+    std::string data;  // what is being written; else what waits, as it may begin the pattern
+    std::string tail;  // what has passed and may begin the pattern
     std::uint64_t passed = 0;
     bool slow = false;
     bool swallows = false;
@@ -158,7 +159,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     pump.data += bytes;
     if (!concerns(pump)) return forward(pump, {}, false);
     std::size_t at = 0;
-    if (!rule_->pattern.empty()) {
+    if (is(ProxyFault::refuse)) {
+      // Nothing of the pattern may be delivered: what may begin it waits for what follows.
       const auto found = pump.data.find(rule_->pattern);
       if (found == std::string::npos) {
         const auto rest = begun(pump.data, rule_->pattern);
@@ -166,7 +168,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
         pump.data.resize(pump.data.size() - rest);
         return forward(pump, std::move(kept), false);
       }
-      at = is(ProxyFault::refuse) ? found : found + rule_->pattern.size();
+      at = found;
+    } else if (!rule_->pattern.empty()) {
+      // It strikes after the pattern, so that nothing waits: a side whose message ends like the
+      // pattern begins would never be answered.
+      const auto before = pump.tail.size();
+      pump.tail += bytes;
+      const auto found = pump.tail.find(rule_->pattern);
+      if (found == std::string::npos) {
+        pump.tail.erase(0, pump.tail.size() - begun(pump.tail, rule_->pattern));
+        return forward(pump, {}, false);
+      }
+      at = found + rule_->pattern.size() - before;
     } else {
       const auto left = rule_->after - pump.passed;
       if (pump.data.size() < left) return forward(pump, {}, false);

@@ -41,6 +41,7 @@ void with_error(const Failure& failure, const std::function<void(const sf_error*
   json::Object details;
   if (!failure.reason.empty()) details.set("reason", failure.reason);
   if (!failure.path.empty()) details.set("path", failure.path);
+  if (!failure.pointer.empty()) details.set("pointer", failure.pointer);
   if (failure.error_number != 0) details.set("errno", failure.error_number);
   const std::string text = json::write(details);
   sf_error error{};

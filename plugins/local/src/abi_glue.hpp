@@ -32,6 +32,7 @@ struct Failure {
   std::string path;
   int error_number = 0;
   bool may_have_started = false;
+  std::string pointer = {};  // of the option that is wrong
 };
 
 // From an errno about a path: NO_SPACE, FORBIDDEN, NOT_FOUND or INTERNAL.

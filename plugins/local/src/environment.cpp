@@ -72,14 +72,15 @@ Environment default_environment(const HostEnvironment& host) {
   return env;
 }
 
-std::string choose_root(const std::optional<std::string>& option, const HostEnvironment& host) {
+Root choose_root(const std::optional<std::string>& option, const HostEnvironment& host) {
   const std::string home = host.get("HOME").value_or("");
-  if (option && !trimmed(*option).empty()) return expand_home(trimmed(*option), home);
+  if (option && !trimmed(*option).empty())
+    return {expand_home(trimmed(*option), home), "option root"};
   for (const auto name : {"MASTRACODE_LOCAL_SANDBOX_ROOT", "SANDFORGE_LOCAL_ROOT"}) {
     const auto value = host.get(name);
-    if (value && !trimmed(*value).empty()) return expand_home(trimmed(*value), home);
+    if (value && !trimmed(*value).empty()) return {expand_home(trimmed(*value), home), name};
   }
-  return home.empty() ? home : home + "/.mastracode/web/sandboxes";
+  return {home.empty() ? home : home + "/.mastracode/web/sandboxes", "HOME"};
 }
 
 }  // namespace sandforge::local

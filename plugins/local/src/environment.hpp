@@ -29,9 +29,13 @@ Environment default_environment(const HostEnvironment& host);
 // PATH alone: what stays when an environment is given.
 Environment path_only(const HostEnvironment& host);
 
+struct Root {
+  std::string path;
+  std::string from;  // what said so: "option root", or the name of a variable
+};
 // Option, else MASTRACODE_LOCAL_SANDBOX_ROOT, else SANDFORGE_LOCAL_ROOT, else
 // ~/.mastracode/web/sandboxes. Blank counts as unset. Empty: nothing of this is there, not even
 // HOME.
-std::string choose_root(const std::optional<std::string>& option, const HostEnvironment& host);
+Root choose_root(const std::optional<std::string>& option, const HostEnvironment& host);
 
 }  // namespace sandforge::local

@@ -130,7 +130,7 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
 // The folder of the session's guest. Empty out: not there, and not to be made.
 std::optional<Failure> guest_folder_below(const SessionPlace& place, int root, bool create,
                                           Descriptor& out) {
-  const std::string name = encode_id(place.session_id);
+  const std::string& name = place.name;
   const std::string guests_path = place.root + "/" + kGuestFolder;
   for (int tries = 1;; ++tries) {
     OpenedFolder guests, own;
@@ -156,8 +156,7 @@ std::optional<Failure> open_folders(const SessionPlace& place, bool create,
   if (create) {
     if (auto failure = open_root(place.root, root)) return failure;
     OpenedFolder session;
-    if (auto failure =
-            open_child(root.get(), encode_id(place.session_id), place.folder(), true, session))
+    if (auto failure = open_child(root.get(), place.name, place.folder(), true, session))
       return failure;
     created = session.created;
     // It may lie anywhere, and be a symlink: the caller chose it.
@@ -218,7 +217,7 @@ std::optional<Failure> remove_guest(const SessionPlace& place) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     return system_failure(errno, "cannot open", guests_path);
   }
-  if (auto failure = remove_guest_folder(root.get(), encode_id(place.session_id))) return failure;
+  if (auto failure = remove_guest_folder(root.get(), place.name)) return failure;
   // Nothing is left of the last session but its own folder.
   if (::rmdir(guests_path.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
     return system_failure(errno, "cannot remove", guests_path);

@@ -11,10 +11,12 @@ namespace sandforge::local {
 
 struct SessionPlace {
   std::string root;               // absolute
-  std::string session_id;         // as the host knows it
+  std::string name;               // of the session's folder, right below the root
   std::string working_directory;  // absolute; empty: the session's folder
   std::string guest_program;      // absolute
-  std::string folder() const { return root + "/" + encode_id(session_id); }
+  // Also the provider's own id of the session: what it was started with leads to it again, whatever
+  // the root is by then.
+  std::string folder() const { return root + "/" + name; }
   // Where commands run that name no folder.
   std::string commands_folder() const {
     return working_directory.empty() ? folder() : working_directory;

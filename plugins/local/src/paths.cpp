@@ -102,6 +102,21 @@ std::string encode_id(std::string_view id) {
   return out;
 }
 
+std::optional<FolderParts> split_folder(std::string_view folder) {
+  const auto slash = folder.rfind('/');
+  if (folder.empty() || folder.front() != '/' || folder.find('\0') != std::string_view::npos)
+    return std::nullopt;
+  const auto name = folder.substr(slash + 1);
+  if (name.empty() || name.size() > kMaxEncoded || name.front() == '.' || name.front() == '-')
+    return std::nullopt;
+  for (const char c : name)
+    if (!alphanumeric(c) && c != '.' && c != '_' && c != '-' && c != '%') return std::nullopt;
+  auto root = folder.substr(0, slash);
+  while (root.size() > 1 && root.back() == '/')
+    root.remove_suffix(1);
+  return FolderParts{root.empty() ? "/" : std::string(root), std::string(name)};
+}
+
 std::string expand_home(std::string_view path, std::string_view home) {
   if (path == "~") return std::string(home);
   if (path.substr(0, 2) == "~/") return std::string(home) + std::string(path.substr(1));

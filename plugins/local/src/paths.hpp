@@ -19,6 +19,13 @@ namespace sandforge::local {
 // "%h" and a hash. Different ids give different names.
 std::string encode_id(std::string_view id);
 
+// An absolute folder, cut before its last part, which must be a name that encode_id makes.
+struct FolderParts {
+  std::string root;
+  std::string name;
+};
+std::optional<FolderParts> split_folder(std::string_view folder);
+
 // "~" and "~/x" with home in front; the rest as it is.
 std::string expand_home(std::string_view path, std::string_view home);
 

@@ -45,9 +45,12 @@ class Provider {
 
   sf_status create(const sf_create_request& request, sf_sandbox** sandbox,
                    const sf_error_sink* err) const {
-    std::string_view id;
-    if (request.context != nullptr)
-      id = view(request.context->vtbl->fields(request.context)->session_id);
+    std::string_view id, known_folder;
+    if (request.context != nullptr) {
+      const auto* fields = request.context->vtbl->fields(request.context);
+      id = view(fields->session_id);
+      known_folder = view(fields->sandbox_id);
+    }
     if (id.empty())
       return report(
           err, Failure{SF_INVALID, "local.no_id", "a local sandbox needs an id", {}, 0, false});
@@ -55,7 +58,19 @@ class Provider {
       return report(err, Failure{SF_INVALID, "local.bad_id", "the id holds a NUL", {}, 0, false});
     SessionPlace place;
     place.root = settings_->root;
-    place.session_id = std::string(id);
+    place.name = encode_id(id);
+    // A session that was started before goes on where it was: the root of today is for new ones.
+    // What is no absolute path is no id of ours, and leads to nothing.
+    if (known_folder.substr(0, 1) == "/") {
+      auto parts = split_folder(known_folder);
+      if (!parts)
+        return report(err, Failure{SF_INVALID, "local.bad_sandbox_id",
+                                   "the sandbox id is no folder of a local session: " +
+                                       std::string(known_folder),
+                                   std::string(known_folder), 0, false});
+      place.root = std::move(parts->root);
+      place.name = std::move(parts->name);
+    }
     place.working_directory = std::string(view(request.working_directory));
     place.guest_program = settings_->guest_program;
     *sandbox = make_sandbox(settings_, std::move(place), request.lane);
@@ -116,11 +131,18 @@ sf_status open(const sf_open_request& request, sf_provider** provider, const sf_
   std::optional<std::string> root;
   if (const auto* value = parsed.value.find("root"); value != nullptr && value->is_string())
     root = value->as_string();
-  settings->root = choose_root(root, host);
-  if (settings->root.empty() || settings->root.front() != '/')
-    return report(err, Failure{SF_INVALID, "local.root",
-                               "the root must be an absolute folder: set the option root or HOME",
-                               settings->root, 0, false});
+  Root chosen = choose_root(root, host);
+  if (chosen.path.empty() || chosen.path.front() != '/') {
+    Failure failure{SF_INVALID, "local.root", {}, chosen.path, 0, false};
+    failure.message = chosen.path.empty()
+                          ? "there is no folder for sessions: set the option root, or HOME"
+                          : "the root must be an absolute folder, \"" + chosen.path + "\" of the " +
+                                (chosen.from == "option root" ? "" : "variable ") + chosen.from +
+                                " is none";
+    if (chosen.from == "option root") failure.pointer = "/root";
+    return report(err, failure);
+  }
+  settings->root = std::move(chosen.path);
   while (settings->root.size() > 1 && settings->root.back() == '/')
     settings->root.pop_back();
   if (const auto* env = parsed.value.find("env"); env != nullptr && env->is_object()) {

@@ -6,10 +6,17 @@
 #include "process.hpp"
 #include "processes.hpp"
 #include "sandbox_object.hpp"
+#include "sandforge/ext/host_log.h"
 #include "silent_guest.hpp"
 
 namespace sandforge::local {
 namespace {
+
+void warn(sf_host* host, const std::string& text) {
+  const auto* log =
+      static_cast<const sf_log_service*>(host->vtbl->service(host, as_str(SF_SERVICE_LOG)));
+  if (log != nullptr) log->write(host, SF_LOG_WARN, as_str(text), nullptr, 0, sizeof(sf_log_field));
+}
 
 constexpr int kConnects = 50;                // to guests that were about to end
 constexpr std::uint64_t kEndLimitMs = 5000;  // for a guest that has said that it ends
@@ -105,7 +112,9 @@ void SandboxObject::connect(Guest wanted, LinkFn then) {
                 found] { found->failure = connect_guest(place, wanted, found->connection); },
                [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
                  if (refused != nullptr) return then(refused, nullptr, {});
-                 if (found->failure) return then(&*found->failure, nullptr, {});
+                 if (found->failure)
+                   return then(&*found->failure, nullptr,
+                               {found->connection.folder_created, found->connection.guest_started});
                  self->adopt(std::move(found->connection), then);
                });
 }
@@ -162,6 +171,9 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   with_link(Guest::running, [self = shared_from_this(), env, given, events](
                                 const Failure* failure, const std::shared_ptr<GuestLink>& link,
                                 LinkFacts facts) {
+    // What is there now must be found again, whatever becomes of this start.
+    if (failure == nullptr || facts.folder_created || facts.guest_started)
+      events.on_identity(events.ctx, as_str(self->place_.folder()));
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
@@ -188,11 +200,13 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
 }
 
 void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
+  const std::string id = place_.folder();
   const std::string folder = place_.commands_folder();
   sf_start_result result{};
   result.struct_size = sizeof result;
   result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
   result.provenance = SF_PROVENANCE_NONE;
+  result.sandbox_id = as_str(id);
   result.working_directory = as_str(folder);
   result.template_retry_after_ms = SF_NONE;
   events.done(events.ctx, nullptr, &result);
@@ -231,8 +245,14 @@ void SandboxObject::kill_silent(std::function<void(const Failure*)> next) {
 
 // Its tree, too, before anybody is told that the guest is lost: who asks next starts a new one.
 void SandboxObject::end_silent(const std::shared_ptr<GuestLink>& link) {
-  run_blocking([place = place_] { end_silent_guest(place); },
-               [link](const Failure*) { link->let_go(); });
+  auto failure = std::make_shared<std::optional<Failure>>();
+  run_blocking([place = place_, failure] { *failure = end_silent_guest(place); },
+               [host = settings_->host, link, failure](const Failure* refused) {
+                 if (refused == nullptr && *failure) refused = &**failure;
+                 if (refused != nullptr)
+                   warn(host, "a guest that does not answer was not ended: " + refused->message);
+                 link->let_go();
+               });
 }
 
 // Ends the guest and all that it runs; a session without a guest is stopped already. Done when the

@@ -9,7 +9,8 @@
 #   --update      write tests/abi/baseline and tests/abi/v1_0 anew, and stop: for an addition while
 #                 1.0 is a draft, after reading the difference
 #
-# The hosts are built below build/matrix; the rest takes seconds.
+# The hosts are built in build/matrix-gcc and build/matrix-clang, as deep as the folders of other
+# stages: ccache tells relative paths apart. The rest takes seconds.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -126,9 +127,9 @@ plugin_rust() {
 # build_host NAME C-COMPILER C++-COMPILER [OPTION …]
 build_host() {
   local name=$1 c=$2 cpp=$3
-  cmake --preset dev -B "build/matrix/$name" -D CMAKE_C_COMPILER="$c" \
+  cmake --preset dev -B "build/matrix-$name" -D CMAKE_C_COMPILER="$c" \
     -D CMAKE_CXX_COMPILER="$cpp" "${@:4}" &&
-    cmake --build "build/matrix/$name" --target abi_matrix_host sandforge-guest
+    cmake --build "build/matrix-$name" --target abi_matrix_host sandforge-guest
 }
 
 # Another name for the same program, where it is that.
@@ -165,7 +166,7 @@ part_hosts() {
     # By the names and options of the other stages, so that ccache has most of it.
     [[ $name == clang ]] || c=$(also gcc cc) cpp=$(also g++ c++) options=(-D SANDFORGE_WERROR=ON)
     check "build the host by $name" build_host "$name" "$c" "$cpp" "${options[@]}" || continue
-    local bin=build/matrix/$name
+    local bin=build/matrix-$name
     local program guest
     program=$(find "$bin" -name abi_matrix_host -type f)
     guest=$(find "$bin" -name sandforge-guest -type f)

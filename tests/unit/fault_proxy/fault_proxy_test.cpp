@@ -221,6 +221,16 @@ TEST_CASE("A connection is reset after so many bytes, or after a pattern") {
     const auto proxy = proxy_of(server, "{do: cut, direction: up, pattern: '[end]'}");
     const auto client = connect_to(proxy->address());
     client.send("abc[e");
+    CHECK(client.exactly(5) == "abc[e");  // who waits for its answer gets it
+    client.send("x[en");
+    CHECK(client.exactly(4) == "x[en");
+    CHECK(client.is_reset_by("d]more"));
+    CHECK(proxy->struck(0) == 1);
+  }
+  SECTION("what may begin the pattern of a refusal waits") {
+    const auto proxy = proxy_of(server, "{do: refuse, pattern: '[end]'}");
+    const auto client = connect_to(proxy->address());
+    client.send("abc[e");
     CHECK(client.exactly(3) == "abc");
     CHECK(client.quiet());
     client.send("x[en");

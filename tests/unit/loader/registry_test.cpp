@@ -6,7 +6,6 @@
 
 using namespace sandforge;
 using test::fixture;
-using test::TempDir;
 
 namespace {
 
@@ -214,7 +213,8 @@ TEST_CASE("registry: code goes before plugins of the same name") {
   ProviderRegistry registry(runtime);
   auto definition = none_provider();
   definition.name = "fixture-good-a";
-  REQUIRE(registry.add(std::move(definition)).ok());
+  const auto added = registry.add(std::move(definition));
+  REQUIRE(added.ok());
   PluginSearchPath search;
   search.add(fixture("good_a"), "a test");
   const auto report = registry.scan(search);

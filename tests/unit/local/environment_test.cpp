@@ -59,14 +59,17 @@ TEST_CASE("the root comes from the option, two variables, or the home folder") {
   auto all = make_host(
       {{"HOME", "/h"}, {"MASTRACODE_LOCAL_SANDBOX_ROOT", " /m "}, {"SANDFORGE_LOCAL_ROOT", "/s"}});
   const HostEnvironment host(&all.base);
-  CHECK(choose_root("/o", host) == "/o");
-  CHECK(choose_root("~/o", host) == "/h/o");
-  CHECK(choose_root(std::nullopt, host) == "/m");
-  CHECK(choose_root("  ", host) == "/m");
+  CHECK(choose_root("/o", host).path == "/o");
+  CHECK(choose_root("~/o", host).path == "/h/o");
+  CHECK(choose_root(std::nullopt, host).path == "/m");
+  CHECK(choose_root(std::nullopt, host).from == "MASTRACODE_LOCAL_SANDBOX_ROOT");
+  CHECK(choose_root("/o", host).from == "option root");
+  CHECK(choose_root("  ", host).path == "/m");
   all.variables["MASTRACODE_LOCAL_SANDBOX_ROOT"] = " ";
-  CHECK(choose_root(std::nullopt, host) == "/s");
+  CHECK(choose_root(std::nullopt, host).path == "/s");
+  CHECK(choose_root(std::nullopt, host).from == "SANDFORGE_LOCAL_ROOT");
   all.variables.erase("SANDFORGE_LOCAL_ROOT");
-  CHECK(choose_root(std::nullopt, host) == "/h/.mastracode/web/sandboxes");
+  CHECK(choose_root(std::nullopt, host).path == "/h/.mastracode/web/sandboxes");
   all.variables.erase("HOME");
-  CHECK(choose_root(std::nullopt, host).empty());
+  CHECK(choose_root(std::nullopt, host).path.empty());
 }

@@ -56,6 +56,26 @@ TEST_CASE("other session ids are encoded into one harmless component") {
   CHECK(encode_id("%41") == "%2541");
 }
 
+TEST_CASE("a session's folder is told apart into its root and its name") {
+  for (const std::string id : {"a", "a/../b", "..", "%41", "", "-rf"})
+    for (const std::string root : {"/", "/srv/x", "/srv/with space"}) {
+      CAPTURE(id, root);
+      const auto parts = split_folder(root + "/" + encode_id(id));
+      REQUIRE(parts);
+      CHECK(parts->root == root);
+      CHECK(parts->name == encode_id(id));
+    }
+  CHECK(split_folder("/a")->root == "/");
+  const std::string nul("/srv/a\0b", 8);
+  for (const std::string& folder :
+       {std::string(), std::string("/"), std::string("srv/a"), std::string("/srv/"),
+        std::string("/srv/.."), std::string("/srv/.sandforge"), std::string("/srv/a b"), nul,
+        "/srv/" + std::string(201, 'a')}) {
+    CAPTURE(folder);
+    CHECK_FALSE(split_folder(folder));
+  }
+}
+
 TEST_CASE("~ stands for the home folder") {
   CHECK(expand_home("~", "/home/x") == "/home/x");
   CHECK(expand_home("~/a", "/home/x") == "/home/x/a");

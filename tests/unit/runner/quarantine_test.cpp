@@ -1,6 +1,7 @@
 // What is kept about plugins that are not to run, and what counts when it is damaged.
 #include "runner/quarantine.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <catch2/catch.hpp>
@@ -9,7 +10,6 @@
 
 using namespace sandforge;
 using runner::Quarantine;
-using runner::Quarantined;
 
 namespace {
 
@@ -48,7 +48,7 @@ TEST_CASE("quarantine: an entry that cannot be understood still holds", "[runner
   std::ofstream(folder / "aa.json") << "{";
   std::ofstream(folder / "bb.json") << "{\"reason\": \"" << std::string(100'000, 'x') << "\"}";
   std::filesystem::create_directory(folder / "cc.json");
-  std::ofstream(folder / "dd.json");
+  folder.write("dd.json", "");
   for (const char* sha256 : {"aa", "bb", "cc", "dd"}) {
     CAPTURE(sha256);
     const auto found = quarantine.find(sha256);
@@ -57,6 +57,44 @@ TEST_CASE("quarantine: an entry that cannot be understood still holds", "[runner
     CHECK(found->reason == "its entry in the quarantine is damaged");
   }
   CHECK(quarantine.list().size() == 4);
+}
+
+TEST_CASE("quarantine: restarts are counted over all hosts, and forgotten in time", "[runner]") {
+  test::TempDir folder;
+  Quarantine one(folder / "state/quarantine");
+  Quarantine two(folder / "state/quarantine");
+  using namespace std::chrono_literals;
+  constexpr std::int64_t second = 1'000'000'000;
+  CHECK(one.restarts("ab", 100 * second, 10s) == 0);
+  one.add_restart("ab", 100 * second);
+  two.add_restart("ab", 105 * second);
+  two.add_restart("cd", 105 * second);
+  CHECK(one.restarts("ab", 106 * second, 10s) == 2);
+  CHECK(one.restarts("ab", 110 * second, 10s) == 1);
+  CHECK(one.restarts("ab", 115 * second, 10s) == 0);
+  CHECK(one.restarts("ab", 101 * second, 10s) == 1);  // a clock that was set back
+  CHECK(one.list().empty());
+  CHECK_FALSE(one.find("ab"));
+  CHECK(one.clear() == 0);
+  CHECK(two.restarts("ab", 106 * second, 10s) == 0);
+
+  SECTION("the file stays small, whoever writes to it") {
+    for (int i = 0; i < 1000; ++i) {
+      one.add_restart("ab", i * second);
+      CHECK(one.restarts("ab", i * second, 4s) == static_cast<std::size_t>(std::min(i + 1, 4)));
+    }
+    CHECK(std::filesystem::file_size(folder / "state/quarantine/ab.restarts") < 512);
+    CHECK(one.restarts("ab", 999 * second, 1000s) > 0);
+  }
+  SECTION("what is no time does not count") {
+    std::ofstream(folder / "state/quarantine/ab.restarts") << "x\n\n5\n-\n99999999999999999999\n6";
+    CHECK(one.restarts("ab", 10, 10s) == 2);
+  }
+  SECTION("without a folder nothing is kept") {
+    Quarantine none{std::filesystem::path()};
+    none.add_restart("ab", 5);
+    CHECK(none.restarts("ab", 6, 10s) == 0);
+  }
 }
 
 TEST_CASE("quarantine: what could not be let out is not counted", "[runner]") {

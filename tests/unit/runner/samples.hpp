@@ -2,6 +2,7 @@
 // and its plugin need to compare a call over the wire with the same call in line.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -35,7 +36,7 @@ class Samples {
     } else if constexpr (codec::is_text<T>) {
       const std::string value = seed_ + " " + std::to_string(++next_);
       char* copy = arena_.bytes(value.size());
-      std::memcpy(copy, value.data(), value.size());
+      std::copy(value.begin(), value.end(), copy);
       v.ptr = reinterpret_cast<decltype(v.ptr)>(copy);
       v.len = value.size();
     } else if constexpr (std::is_same_v<T, sf_context*>) {

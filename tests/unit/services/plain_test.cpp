@@ -73,21 +73,34 @@ TEST_CASE("log service: fields, secrets, levels, and the plugin's name") {
   CHECK(log.level(host) == SF_LOG_ERROR + 1);
 }
 
+namespace {
+
+std::shared_ptr<HostServices> with_clock(Bench& bench, std::shared_ptr<Clock> clock) {
+  auto services = std::make_shared<HostServices>(*bench.services);
+  services->clock = std::move(clock);
+  bench.plugin->host.attach(services);
+  return services;
+}
+
+// How many lines there are of so many that the plugin writes.
+std::uint64_t records_of(Bench& bench, std::uint64_t times) {
+  const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
+  const auto before = bench.log().size();
+  for (std::uint64_t i = 0; i < times; ++i)
+    log.write(&bench.plugin->host, SF_LOG_INFO, str("said"), nullptr, 0, 0);
+  const std::string text = bench.log().substr(before);
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
 TEST_CASE("log service: a plugin has a bucket of records, the host has none") {
   Bench bench;
-  auto services = std::make_shared<HostServices>(*bench.services);
   const auto clock = std::make_shared<ManualClock>();
-  services->clock = clock;
-  bench.plugin->host.attach(services);
+  auto services = with_clock(bench, clock);
   const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
   sf_host* host = &bench.plugin->host;
-  const auto logged = [&](std::size_t times) {
-    const auto before = bench.log().size();
-    for (std::size_t i = 0; i < times; ++i)
-      log.write(host, SF_LOG_INFO, str("said"), nullptr, 0, 0);
-    const std::string text = bench.log().substr(before);
-    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-  };
+  const auto logged = [&](std::uint64_t times) { return records_of(bench, times); };
   CHECK(logged(services::kLogBurst + 40) == services::kLogBurst);
   // What is not kept takes nothing out, and is not lost.
   log.write(host, SF_LOG_DEBUG, str("not kept"), nullptr, 0, 0);
@@ -109,9 +122,7 @@ TEST_CASE("log service: a plugin has a bucket of records, the host has none") {
 
   // Another clock, which stands far before the first: the bucket is empty at the most.
   const auto earlier = std::make_shared<ManualClock>();
-  services = std::make_shared<HostServices>(*services);
-  services->clock = earlier;
-  bench.plugin->host.attach(services);
+  with_clock(bench, earlier);
   CHECK(logged(1) == 0);
   earlier->advance(std::chrono::seconds(1));
   CHECK(logged(services::kLogBurst) == services::kLogPerSecond + 1);
@@ -124,18 +135,9 @@ TEST_CASE("log service: a jump of the wall clock fills no bucket and empties non
     std::int64_t wall = 1'700'000'000'000'000'000;
   };
   Bench bench;
-  auto services = std::make_shared<HostServices>(*bench.services);
   const auto clock = std::make_shared<Jumping>();
-  services->clock = clock;
-  bench.plugin->host.attach(services);
-  const auto& log = service<sf_log_service>(bench, SF_SERVICE_LOG);
-  const auto logged = [&](std::uint64_t times) {
-    const auto before = bench.log().size();
-    for (std::uint64_t i = 0; i < times; ++i)
-      log.write(&bench.plugin->host, SF_LOG_INFO, str("said"), nullptr, 0, 0);
-    const std::string text = bench.log().substr(before);
-    return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
-  };
+  with_clock(bench, clock);
+  const auto logged = [&](std::uint64_t times) { return records_of(bench, times); };
   CHECK(logged(10) == 10);
   clock->wall -= std::int64_t{86'400} * 1'000'000'000;
   CHECK(logged(10) == 10);

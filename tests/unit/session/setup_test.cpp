@@ -232,6 +232,48 @@ TEST_CASE("A failing command fails the set-up, and the next attempt runs all com
   CHECK(bench.exists(".mastra-bootstrapped"));
 }
 
+TEST_CASE("The error of a command tells what it wrote last, bounded and without credentials") {
+  Bench bench;
+  bench.plan.list_form = true;
+  SECTION("both streams") {
+    bench.plan.workspace_commands = {"echo compile error; echo why >&2; exit 2"};
+    const auto error = bench.failure();
+    CHECK(error.details.find("command")->as_string() == bench.plan.workspace_commands[0]);
+    CHECK(error.details.find("stdout")->as_string() == "compile error\n");
+    CHECK(error.details.find("stderr")->as_string() == "why\n");
+  }
+  SECTION("the last lines") {
+    bench.plan.workspace_commands = {"seq 1 1000; exit 2"};
+    std::string expected;
+    for (int i = 981; i <= 1000; ++i)
+      expected += std::to_string(i) + "\n";
+    CHECK(bench.failure().details.find("stdout")->as_string() == expected);
+  }
+  SECTION("whole lines, where they are long") {
+    bench.plan.workspace_commands = {
+        "for i in 1 2 3 4 5 6; do printf '%01000d\\n' $i; done; exit 2"};
+    const auto text = bench.failure().details.find("stdout")->as_string();
+    CHECK(text.size() == 4 * 1001);
+  }
+  SECTION("of one line without an end, its end") {
+    bench.plan.workspace_commands = {"printf '%09000d' 7; exit 2"};
+    const auto text = bench.failure().details.find("stdout")->as_string();
+    CHECK(text.size() == 4096);
+    CHECK(text.back() == '7');
+  }
+  SECTION("no credential") {
+    bench.plan.workspace_commands = {
+        "echo https://ada:hunter2@example.org/x >&2; echo "
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345; "
+        "exit 2"};
+    const auto text = json::write(bench.failure().details);
+    CAPTURE(text);
+    CHECK(text.find("hunter2") == std::string::npos);
+    CHECK(text.find("ghp_0123") == std::string::npos);
+    CHECK(text.find("***") != std::string::npos);
+  }
+}
+
 TEST_CASE("Many repositories with one failing set-up") {
   Bench bench;
   GitOrigin one("one"), two("two"), three("three");

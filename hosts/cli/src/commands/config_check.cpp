@@ -11,18 +11,57 @@ namespace {
 struct Checked {
   std::vector<ConfigIssue> issues;
   std::vector<std::string> unchecked;  // why something could not be looked at
+  std::vector<std::string> warnings;   // what is no mistake, and perhaps not meant
 };
 
-// The settings schema is the opened provider's; opening one starts nothing. Without a configuration
-// it is opened without options, because those that it gives have mistakes.
-CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const std::string& name,
-                                  std::vector<std::string>& unchecked) {
+std::string at(const HostConfig& config, const std::string& pointer) {
+  const auto place = config.source.value(pointer);
+  if (!place) return config.file + ": ";
+  return config.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": ";
+}
+
+// The settings schema is the opened provider's; opening one starts nothing.
+CompiledSchemaPtr open_without_options(App& app, const ProviderConfig& provider, Checked& out) {
   try {
-    return app.open_provider(name, config).settings_schema;
+    return app.open_provider(provider.name, nullptr).settings_schema;
   } catch (const Exception& failure) {
-    unchecked.push_back("the settings of '" + name +
-                        "' were not checked: " + failure.error().message);
+    out.unchecked.push_back("the settings of '" + provider.name +
+                            "' were not checked: " + failure.error().message);
     return nullptr;
+  }
+}
+
+// A provider that names the option which it refuses has found a mistake; everything else, such as a
+// variable that is not set here, may be right where the configuration is used.
+void tell_failed_open(const HostConfig& config, const ProviderConfig& provider, const Error& error,
+                      Checked& out) {
+  const auto* pointer = error.details.find("pointer");
+  const auto named = pointer != nullptr && pointer->is_string() && error.code == Status::invalid
+                         ? provider.pointer + "/options" + pointer->as_string()
+                         : std::string();
+  if (!named.empty() && config.document.at_pointer(named) != nullptr) {
+    Issue issue{named, "provider", error.message, {}, {}};
+    out.issues.push_back({std::move(issue), config.source.value(named), false});
+  } else if (error.reason == "config.invalid") {
+    out.unchecked.push_back("the options of '" + provider.name +
+                            "' were not tried out: " + error.message);
+  } else {
+    out.unchecked.push_back(at(config, provider.pointer) + "the provider '" + provider.name +
+                            "' does not open: " + error.message);
+  }
+}
+
+CompiledSchemaPtr settings_schema(App& app, const ConfigPtr& config, const ProviderConfig& provider,
+                                  Checked& out) {
+  try {
+    return app.open_provider(provider.name, config).settings_schema;
+  } catch (const Exception& failure) {
+    tell_failed_open(*config, provider, failure.error(), out);
+  }
+  try {
+    return app.open_provider(provider.name, nullptr).settings_schema;
+  } catch (const Exception&) {
+    return nullptr;  // told already: the options do not matter
   }
 }
 
@@ -34,6 +73,16 @@ std::string did_you_mean(const std::string& name, const std::vector<ProviderInfo
   return nearest ? ", did you mean '" + *nearest + "'?" : std::string();
 }
 
+// Of a provider that is not there: the plugins that were found and are refused.
+std::string refused_plugins(const LoadReport& report, const std::string& doctor) {
+  std::string out;
+  for (const auto& attempt : report.attempts) {
+    if (attempt.usable()) continue;
+    out += "\n  refused: " + attempt.path.native() + ": " + attempt.message;
+  }
+  return out.empty() ? out : out + "\n  see: " + doctor;
+}
+
 // The schema of the file and that of the provider may refuse the same value.
 bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) {
   return std::any_of(issues.begin(), issues.end(), [&](const ConfigIssue& known) {
@@ -41,19 +90,54 @@ bool is_known(const std::vector<ConfigIssue>& issues, const ConfigIssue& issue) 
   });
 }
 
+// Of what the schema of the file refuses nothing is opened: it is not known what it is.
+bool is_concerned(const std::vector<ConfigIssue>& issues, const ProviderConfig& provider) {
+  const auto below = provider.pointer + "/";
+  return std::any_of(issues.begin(), issues.end(), [&](const ConfigIssue& issue) {
+    return issue.issue.pointer.compare(0, below.size(), below) == 0;
+  });
+}
+
 std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
                                           const std::string& name,
                                           std::vector<std::string>& unchecked) {
   try {
-    auto info = app.registry(config).find(name);
+    auto& registry = app.registry(config);
+    auto info = registry.find(name);
     if (!info) {
       unchecked.push_back("the provider '" + name + "' is not installed" +
-                          did_you_mean(name, app.registry(config).list()));
+                          did_you_mean(name, registry.list()) +
+                          refused_plugins(registry.report(), app.doctor_command(config)));
     }
     return info;
   } catch (const Exception& failure) {
     unchecked.push_back("the provider '" + name + "' was not looked for: " + failure.what());
     return std::nullopt;
+  }
+}
+
+// "${NAME}" inside a longer text: as a whole it is refused where nothing resolves it.
+void warn_of_literals(const HostConfig& config, const CompiledSchema& schema,
+                      const std::string& options, const json::Value& value,
+                      const std::string& pointer, Checked& out) {
+  if (pointer == "/env" || (!pointer.empty() && schema.is_secret(pointer))) return;
+  if (value.is_object()) {
+    for (const auto& [name, item] : value.as_object())
+      warn_of_literals(config, schema, options, item, pointer + '/' + json::escape_pointer(name),
+                       out);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.as_array().size(); ++i)
+      warn_of_literals(config, schema, options, value.as_array()[i],
+                       pointer + '/' + std::to_string(i), out);
+  } else if (value.is_string()) {
+    const auto& text = value.as_string();
+    const auto begin = text.find("${");
+    const auto end = begin == text.npos ? text.npos : text.find('}', begin);
+    if (end == text.npos || is_one_reference(text)) return;
+    out.warnings.push_back(at(config, options + pointer) + options + pointer + ": \"" +
+                           text.substr(begin, end + 1 - begin) +
+                           "\" is taken literally: references are resolved in secrets and in env "
+                           "only");
   }
 }
 
@@ -66,11 +150,37 @@ void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider
     return;
   }
   auto issues = check_provider(*config, provider, *options.schema);
-  if (const auto settings =
-          settings_schema(app, issues.empty() ? config : nullptr, provider.name, out.unchecked))
-    issues = check_provider(*config, provider, *options.schema, settings.get());
+  const bool good = issues.empty() && !is_concerned(out.issues, provider);
+  const auto settings =
+      good ? settings_schema(app, config, provider, out) : open_without_options(app, provider, out);
+  if (settings) issues = check_provider(*config, provider, *options.schema, settings.get());
   for (auto& issue : issues)
     if (!is_known(out.issues, issue)) out.issues.push_back(std::move(issue));
+  warn_of_literals(*config, *options.schema, provider.pointer + "/options", provider.options, "",
+                   out);
+}
+
+// A pin that fits no file, or a policy that fits no plugin, protects nothing.
+void check_plugins(App& app, const ConfigPtr& config, Checked& out) {
+  if (config->plugins.policies.empty() && config->plugins.pins.empty()) return;
+  try {
+    for (const auto& unfit : app.unfit_policies(config)) {
+      const auto pointer = "/plugins/policies/" + json::escape_pointer(unfit.name);
+      Issue issue{pointer, "propertyNames", unfit.message(), {}, {}};
+      out.issues.push_back({std::move(issue), config->source.key(pointer), true});
+    }
+  } catch (const Exception& failure) {
+    const auto* pin = failure.error().details.find("pin");
+    if (pin == nullptr || !pin->is_string())
+      return out.unchecked.push_back("the plugins were not looked for: " + failure.error().message);
+    std::string pointer = "/plugins/pins";
+    for (const auto& [name, digest] : config->document.at_pointer(pointer)->as_object())
+      if (name == pin->as_string() ||
+          (config->directory / name).lexically_normal() == pin->as_string())
+        pointer += '/' + json::escape_pointer(name);
+    Issue issue{pointer, "propertyNames", failure.error().message, {}, {}};
+    out.issues.push_back({std::move(issue), config->source.key(pointer), true});
+  }
 }
 
 json::Object to_object(const ConfigIssue& issue) {
@@ -86,40 +196,47 @@ json::Object to_object(const ConfigIssue& issue) {
   return out;
 }
 
-int answer(App& app, const std::string& file, const std::vector<ConfigIssue>& issues,
-           const std::string& report, const std::vector<std::string>& unchecked) {
-  const bool good = issues.empty() && unchecked.empty();
+json::Array to_array(const std::vector<std::string>& lines) {
+  return {lines.begin(), lines.end()};
+}
+
+int answer(App& app, const std::string& file, const Checked& checked, const std::string& report) {
+  const bool wrong = !checked.issues.empty();
+  const int code = wrong ? kProblems : checked.unchecked.empty() ? kOk : kUnverified;
   if (app.terminal().json()) {
-    json::Array list, notes;
-    for (const auto& issue : issues)
+    json::Array list;
+    for (const auto& issue : checked.issues)
       list.emplace_back(to_object(issue));
-    for (const auto& note : unchecked)
-      notes.emplace_back(note);
     json::Object out;
     out.set("file", file);
-    out.set("valid", issues.empty());
+    // Not known where no mistake was found and not everything was looked at.
+    out.set("valid", code == kUnverified ? json::Value(nullptr) : json::Value(!wrong));
     out.set("issues", std::move(list));
-    out.set("unchecked", std::move(notes));
+    out.set("unchecked", to_array(checked.unchecked));
+    out.set("warnings", to_array(checked.warnings));
     if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
-    return good ? kOk : kProblems;
+    return code;
   }
-  for (const auto& note : unchecked)
+  for (const auto& note : checked.unchecked)
     app.terminal().warn(note);
-  const auto text = issues.empty() ? file + ": no mistakes found" +
-                                         (good ? "\n" : ", but not everything was checked\n")
-                                   : report;
+  for (const auto& note : checked.warnings)
+    app.terminal().warn(note);
+  const auto text = wrong ? report
+                          : file + ": no mistakes found" +
+                                (code == kOk ? "\n" : ", but not everything was checked\n");
   if (!app.terminal().print_text(text)) return app.terminal().exit_code_after(false);
-  return good ? kOk : kProblems;
+  return code;
 }
 
 }  // namespace
 
 int config_check_command(App& app, const ConfigCheckArguments& arguments) {
   auto loaded = load_host_config(arguments.file);
-  if (!loaded.draft) return answer(app, arguments.file, loaded.issues, loaded.report, {});
   Checked checked;
   checked.issues = std::move(loaded.issues);
+  if (!loaded.draft) return answer(app, arguments.file, checked, loaded.report);
   const auto& config = *loaded.draft;
+  check_plugins(app, loaded.draft, checked);
   if (config.sandbox) check_one(app, loaded.draft, *config.sandbox, checked);
   for (const auto& [name, provider] : config.providers)
     if (!config.sandbox || provider.pointer != config.sandbox->pointer)
@@ -128,8 +245,7 @@ int config_check_command(App& app, const ConfigCheckArguments& arguments) {
                    [](const ConfigIssue& a, const ConfigIssue& b) {
                      return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
                    });
-  const auto report = format_config_issues(config, checked.issues);
-  return answer(app, arguments.file, checked.issues, report, checked.unchecked);
+  return answer(app, arguments.file, checked, format_config_issues(config, checked.issues));
 }
 
 }  // namespace sandforge::cli

@@ -23,10 +23,10 @@ int exec_command(App& app, const ExecArguments& arguments) {
   if (app.terminal().json()) {
     json::Object out;
     out.set("session", session->id().str());
-    out.set("result", to_json(ended.result));
+    out.set("result", result_json(ended.result));
     if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
   } else {
-    tell_end(app, ended);
+    tell_end(app, *session, ended);
   }
   return exit_code_of(ended, app.interrupts());
 }

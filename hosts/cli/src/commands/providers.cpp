@@ -36,7 +36,7 @@ int providers_command(App& app, const ProvidersArguments&) {
   }
   if (refused != 0)
     app.terminal().warn(std::to_string(refused) + (refused == 1 ? " plugin is" : " plugins are") +
-                        " not usable; see: sandforge plugins doctor");
+                        " not usable; see: " + app.doctor_command(app.config()));
   std::vector<std::vector<std::string>> rows;
   for (const auto& provider : providers)
     rows.push_back({provider.name, provider.version.empty() ? "-" : provider.version,

@@ -30,7 +30,8 @@ int clean_up(App& app, const Session& session, int code) {
   }
 }
 
-int run_in(App& app, const RunArguments& arguments, const Session& session, bool stays) {
+int run_in(App& app, const RunArguments& arguments, const NewSession& opened, bool stays) {
+  const auto& session = *opened.session;
   const auto info = start_session(app, session);
   if (stays && !app.terminal().json()) app.terminal().note("session " + session.id().str());
 
@@ -45,24 +46,40 @@ int run_in(App& app, const RunArguments& arguments, const Session& session, bool
     json::Object out;
     out.set("session", session.id().str());
     out.set("kept", stays);
-    out.set("started", started_json(session, info));
-    out.set("result", to_json(ended.result));
+    out.set("started", started_json(session, info, opened.warnings));
+    out.set("result", result_json(ended.result));
     if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
   } else {
-    tell_end(app, ended);
+    tell_end(app, session, ended);
   }
   return exit_code_of(ended, app.interrupts());
 }
 
+// Who ends a session's processes holds its claim until the record says so.
+std::optional<std::string> ended_by_another_call(App& app, const SessionId& id) {
+  const auto found = app.store().find(id);
+  if (!found) return std::nullopt;
+  const auto text = [](const char* what) {
+    return "the command was ended: another call " + std::string(what) + " the session";
+  };
+  if (!*found) return text("has removed");
+  if ((*found)->status == SessionStatus::stopped) return text("has stopped");
+  if ((*found)->claim && (*found)->status != SessionStatus::starting)
+    return text("stops or removes");
+  return std::nullopt;
+}
+
 }  // namespace
 
-void tell_end(App& app, const ForegroundResult& ended) {
+void tell_end(App& app, const Session& session, const ForegroundResult& ended) {
   if (ended.output_error) return app.terminal().error(*ended.output_error);
   if (ended.broken_pipe || app.interrupts().caught() != 0) return;
   const auto& result = ended.result;
   switch (result.outcome) {
     case Outcome::exited:
+      return;
     case Outcome::signaled:
+      if (const auto why = ended_by_another_call(app, session.id())) app.terminal().note(*why);
       return;
     case Outcome::timed_out:
       return app.terminal().note("the command took too long and was ended");
@@ -80,7 +97,7 @@ int run_command(App& app, const RunArguments& arguments) {
   const bool stays = arguments.keep || opened.existed;
   int code = kFailure;
   try {
-    code = run_in(app, arguments, *opened.session, stays);
+    code = run_in(app, arguments, opened, stays);
   } catch (const Exception& failure) {
     app.terminal().error(stays ? of_session(failure.error(), *opened.session) : failure.error());
     code = failure_code(app, failure.error());

@@ -14,15 +14,15 @@ int start_command(App& app, const StartArguments& arguments) {
     app.terminal().error(of_session(failure.error(), session));
     // Its machine may be there: the session stays, so that it can be started again or removed.
     if (!app.terminal().json())
-      app.terminal().note("session " + session.id().str() + " was kept; remove it with: rm " +
-                          session.id().str());
+      app.terminal().note("session " + session.id().str() +
+                          " was kept; remove it with: sandforge rm " + session.id().str());
     return failure_code(app, failure.error());
   }
   if (!app.terminal().json())
     return app.terminal().exit_code_after(app.terminal().print(session.id().str() + "\n"));
   json::Object out;
   out.set("session", session.id().str());
-  out.set("started", started_json(session, info));
+  out.set("started", started_json(session, info, opened.warnings));
   return app.terminal().exit_code_after(app.terminal().print_json(out));
 }
 

@@ -1,0 +1,154 @@
+"""Which plugins run where, what they may do, and what is said of those that do not fit."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+
+from support.case import BUILD
+from support.main import main
+
+FIXTURES = os.path.join(BUILD, "tests/unit/loader/fixtures/plugins")
+SHIPPED = os.path.join(BUILD, "lib/sandforge/plugins")
+MINIMAL = os.path.join(BUILD, "sdk/examples/example_minimal_c.so")
+UNRULY = os.path.join(BUILD, "tests/unit/runner/fixtures/unruly.so")
+
+
+def fixture(name):
+    return os.path.join(FIXTURES, name, name + ".so")
+
+
+def copy(source, target):
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(source, target)
+    os.chmod(target, 0o755)
+    return target
+
+
+def test_only_what_the_build_made_runs_inside_the_program(t):
+    program = copy(t.program, t.path("prefix/bin/sandforge"))
+    folder = t.path("prefix/lib/sandforge/plugins")
+    for name in ("local.so", "sandforge-runner"):
+        copy(os.path.join(SHIPPED, name), os.path.join(folder, name))
+    copy(fixture("good_a"), os.path.join(folder, "good_a.so"))  # as `cmake --install` would
+    copy(os.path.join(SHIPPED, "local.so"), t.path("elsewhere/local.so"))
+
+    def isolation(*words, env=None):
+        ran = subprocess.run([program, *words, "plugins", "doctor", "--json"], cwd=t.dir,
+                             env={**t.env, **(env or {})}, capture_output=True, check=False)
+        return {entry["path"].removeprefix(t.dir + "/"): entry.get("isolation")
+                for entry in json.loads(ran.stdout)["candidates"]}
+
+    inside = "prefix/lib/sandforge/plugins/"
+    for env in (None, {"SANDFORGE_PLUGIN_PATH": folder}):
+        assert isolation(env=env) == {inside + "good_a.so": "process",
+                                      inside + "local.so": "inline"}, isolation(env=env)
+    assert isolation("--plugin-path", folder)[inside + "good_a.so"] == "process"
+    assert isolation("--plugin-path", "elsewhere")["elsewhere/local.so"] == "process"
+    # What the configuration says holds, for both.
+    t.write("c.yaml", "plugins: {policies: {good-a: {isolation: inline}, "
+                      "sandforge-local: {isolation: process}}}\n")
+    assert isolation("--config", "c.yaml") == {inside + "good_a.so": "inline",
+                                               inside + "local.so": "process"}
+
+
+def test_a_policy_that_fits_no_plugin(t):
+    t.write("c.yaml", "plugins:\n  policies:\n    local: {isolation: process}\n    other: {}\n"
+                      "sandbox: {provider: local}\n")
+    local = "the policy 'local' fits no plugin that was found, did you mean 'sandforge-local'?\n"
+    other = "the policy 'other' fits no plugin that was found\n"
+    told = "".join(f"sandforge: warning: {t.dir}/c.yaml: {line}" for line in (local, other))
+    ran = t.sf("--config", "c.yaml", "run", "--", "echo", "hi")
+    assert ran.text == "hi\n" and ran.error_text == told, ran
+    doctor = t.sf("--config", "c.yaml", "plugins", "doctor")
+    assert doctor.error_text == told, doctor
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    assert checked.err == b"", checked
+    assert f"c.yaml:3:5: /plugins/policies/local: {local}" in checked.text, checked
+    assert f"c.yaml:4:5: /plugins/policies/other: {other}" in checked.text, checked
+    t.write("c.yaml", "plugins: {policies: {sandforge-lcoal: {isolation: process}}}\n")
+    assert "did you mean 'sandforge-local'?" in t.sf("config", "check", "c.yaml", code=1).text
+    # The policy of a plugin that is refused before its name is known fits by the file's name.
+    t.write("plugins/mine.so", "no library\n")
+    t.write("c.yaml", "plugins: {paths: [plugins], policies: {mine: {}}}\n")
+    assert "policy" not in t.sf("--config", "c.yaml", "plugins", "doctor", code=1).error_text
+
+
+def test_a_refused_plugin_is_not_said_to_be_absent(t):
+    copy(fixture("good_a"), t.path("plugins/a.so"))
+    path = t.path("plugins/a.so")
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    wrong = "0" * 64
+    t.write("c d.yaml", f"plugins: {{paths: [plugins], pins: {{a.so: '{wrong}'}}}}\n"
+                        "sandbox: {provider: fixture-good-a}\n")
+    refused = f"\n  refused: {path}: its bytes are not the ones that it is pinned to"
+    ran = t.sf("--config", "c d.yaml", "run", "--", "true", code=125)
+    assert ran.error_text.startswith("sandforge: there is no provider fixture-good-a"), ran
+    assert refused in ran.error_text, ran
+    assert f"see sandforge --config '{t.dir}/c d.yaml' plugins doctor\n" in ran.error_text, ran
+    checked = t.sf("config", "check", "c d.yaml", code=3)
+    assert refused in checked.error_text, checked
+    assert "see: sandforge --config 'c d.yaml' plugins doctor\n" in checked.error_text, checked
+    # Without a configuration the command has what was given here.
+    ran = t.sf("--plugin-path", fixture("bad_manifest"), "run", "--provider", "x", "--", "true",
+               code=125)
+    assert f"\n  refused: {fixture('bad_manifest')}: " in ran.error_text, ran
+    assert f"see sandforge --plugin-path {fixture('bad_manifest')} plugins doctor\n" \
+        in ran.error_text, ran
+    as_json = t.sf("--plugin-path", fixture("bad_manifest"), "--json", "run", "--provider", "x", "--",
+                   "true", code=125).json["error"]
+    assert as_json["reason"] == "provider.unknown", as_json
+    assert [entry["stage"] for entry in as_json["details"]["refused"]] == ["manifest_invalid"]
+    assert digest != wrong
+
+
+def test_services_that_this_host_does_not_offer(t):
+    words = ["--plugin-path", fixture("other_services")]
+    why = ("its manifest names services that this host does not offer: proces (did you mean "
+           "process?), http")
+    doctor = t.sf(*words, "plugins", "doctor", code=1)
+    assert f"\n  stage: missing_dependency\n  why: {why}\n" in doctor.text, doctor
+    (entry,) = [entry for entry in t.sf(*words, "plugins", "doctor", "--json", code=1).json[
+        "candidates"] if not entry["usable"]]
+    assert entry["details"]["missingServices"] == ["proces", "http"], entry
+    for action in (["run", "--provider", "fixture-other-services", "--", "true"],
+                   ["describe", "fixture-other-services"]):
+        failed = t.sf(*words, *action, code=125)
+        assert why in failed.error_text, failed
+    assert t.sessions() == []
+    # One that a host may have, and this one has not, is nothing to refuse a plugin for.
+    doctor = t.sf("--plugin-path", UNRULY, "plugins", "doctor")
+    assert "its manifest names the service secrets, which this host has not set up" \
+        in doctor.text, doctor
+
+
+def test_without_the_grant_of_commands_no_session_is_left(t):
+    words = ["--plugin-path", MINIMAL, "run", "--provider", "minimal-c", "--", "echo", "hi"]
+    ran = t.sf(*words, code=125)
+    assert "plugins.policies.example-minimal-c.allow.process" in ran.error_text, ran
+    assert "was not removed" not in ran.error_text, ran
+    assert t.sessions() == [], ran
+    t.write("c.yaml", "plugins: {policies: {example-minimal-c: {allow: {process: true}}}}\n")
+    assert t.sf("--config", "c.yaml", *words).text == "hi\n"
+
+
+def test_quarantine_counts_over_all_calls(t):
+    words = ["--plugin-path", UNRULY]
+
+    def run():
+        return t.sf(*words, "run", "--provider", "unruly", "--shell", "end abort", code=125)
+
+    ends = [run() for _ in range(5)]
+    assert "SIGABRT" in ends[0].error_text and "quarantine" not in ends[0].error_text, ends[0]
+    assert "is in quarantine: its process was lost 4 times" in ends[-1].error_text, ends
+    doctor = t.sf(*words, "plugins", "doctor", code=1)
+    assert "\n  stage: quarantined\n" in doctor.text, doctor
+    t.sf(*words, "plugins", "doctor", "--clear-quarantine")
+    again = run()
+    assert "SIGABRT" in again.error_text and "quarantine" not in again.error_text, again
+    t.sf(*words, "rm", "-f", *t.sessions())
+
+
+main(globals())
