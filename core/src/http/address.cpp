@@ -6,11 +6,17 @@
 
 #include <sys/un.h>
 
+#include "sandforge/support/encoding.hpp"
+
 namespace sandforge::http {
 namespace {
 
 Error bad_url(const char* why) {
   return Error(Status::invalid, std::string("the base URL of a client ") + why, "http.base_url");
+}
+
+Error bad_proxy(const char* why) {
+  return Error(Status::invalid, std::string("the URL of a proxy ") + why, "http.proxy_url");
 }
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
@@ -90,6 +96,26 @@ Result<Address> parse_base_url(std::string_view url) {
   while (!path.empty() && path.back() == '/')
     path.remove_suffix(1);
   out.prefix = path;
+  return out;
+}
+
+Result<Proxy> parse_proxy_url(std::string_view url) {
+  if (!take_prefix(url, "http://")) return bad_proxy("begins with something else than http://");
+  if (!url.empty() && url.back() == '/') url.remove_suffix(1);
+  Proxy out;
+  if (const auto at = url.rfind('@'); at != std::string_view::npos) {
+    const auto user = url.substr(0, at);
+    const auto colon = std::min(user.find(':'), user.size());
+    const auto name = percent_decode(user.substr(0, colon));
+    const auto password = percent_decode(user.substr(std::min(colon + 1, user.size())));
+    if (!name || !password || name->find(':') != std::string::npos)
+      return bad_proxy("has a user or a password that is not percent-encoded");
+    out.authorization = "Basic " + base64_encode(*name + ':' + *password);
+    url.remove_prefix(at + 1);
+  }
+  out.address.port = 80;
+  if (url.find_first_of("/?#") != std::string_view::npos || !parse_authority(url, out.address))
+    return bad_proxy("is no http://[USER:PASSWORD@]HOST[:PORT]");
   return out;
 }
 

@@ -24,4 +24,14 @@ struct Address {
 // http://HOST[:PORT][/PREFIX], https://…, unix:///PATH. Status::invalid for all else. [any]
 Result<Address> parse_base_url(std::string_view url);
 
+// An HTTP proxy between the client and its address.
+struct Proxy {
+  Address address;
+  std::string authorization;  // secret: what Proxy-Authorization has; empty: none
+};
+
+// http://[USER[:PASSWORD]@]HOST[:PORT], user and password percent-encoded. Status::invalid for all
+// else, which tells nothing of the text. [any]
+Result<Proxy> parse_proxy_url(std::string_view url);
+
 }  // namespace sandforge::http

@@ -8,17 +8,13 @@
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
+#include "http/text.hpp"
+
 namespace sandforge::http {
 
 namespace beast = boost::beast::http;
 
 namespace {
-
-bool same_name(std::string_view a, std::string_view b) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
 
 std::string_view text(boost::beast::string_view from) {
   return {from.data(), from.size()};

@@ -37,8 +37,8 @@ void Client::begin_again(std::shared_ptr<Exchange> exchange) {
   serve_later();
 }
 
-std::shared_ptr<Connector> Client::dial_up(Connector::Done done) {
-  return Connector::start(lane_, dial_, std::move(done));
+std::shared_ptr<Connector> Client::dial_up(bool tunnel, Connector::Done done) {
+  return Connector::start(lane_, dial_, tunnel, std::move(done));
 }
 
 void Client::forget(const std::shared_ptr<Exchange>& exchange) {

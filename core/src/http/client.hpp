@@ -35,7 +35,7 @@ class Client final : public Pending, public std::enable_shared_from_this<Client>
   void begin(std::shared_ptr<Exchange> exchange);
   // For one whose connection was closed before a byte went out.
   void begin_again(std::shared_ptr<Exchange> exchange);
-  std::shared_ptr<Connector> dial_up(Connector::Done done);
+  std::shared_ptr<Connector> dial_up(bool tunnel, Connector::Done done);
   // It waits no more, or its connection is gone or was never made.
   void forget(const std::shared_ptr<Exchange>& exchange);
   void connection_gone();

@@ -19,6 +19,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "http/answer_parser.hpp"
+
 namespace sandforge::http {
 namespace {
 
@@ -70,15 +72,17 @@ void tune(int socket, const Dial& dial) noexcept {
 
 class Dialer final : public Connector, public std::enable_shared_from_this<Dialer> {
  public:
-  Dialer(const Lane& lane, std::shared_ptr<const Dial> dial, Done done)
+  Dialer(const Lane& lane, std::shared_ptr<const Dial> dial, bool tunnel, Done done)
       : lane_(lane),
         dial_(std::move(dial)),
+        next_hop_(dial_->proxy ? dial_->proxy->address : dial_->address),
+        tunnel_(dial_->proxy && (tunnel || dial_->address.kind == Address::Kind::tls)),
         done_(std::move(done)),
         resolver_(lane.executor()),
         timer_(lane.executor()) {}
 
   void start() {
-    const Address& address = dial_->address;
+    const Address& address = next_hop_;
     if (address.kind == Address::Kind::unix_socket) {
       targets_.push_back(unix_target(address.host));
       return next();
@@ -111,10 +115,14 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
  private:
   void fail(const std::string& why, int number) {
     Error error(number == EACCES || number == EPERM ? Status::forbidden : Status::transport_lost,
-                fmt::format("cannot connect to {}: {}", dial_->address.name(), why),
-                "http.connect");
+                fmt::format("cannot connect to {}: {}", whole_name(), why), "http.connect");
     if (number != 0) error.details.set("errno", number);
     finish(std::move(error));
+  }
+
+  std::string whole_name() const {
+    const std::string name = dial_->address.name();
+    return dial_->proxy ? name + " by the proxy " + next_hop_.name() : name;
   }
 
   void finish(Result<std::shared_ptr<Connection>> result) {
@@ -200,6 +208,73 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   }
 
   void connected(const std::shared_ptr<Connection>& connection) {
+    if (!tunnel_) return secure(connection);
+    connection->use(plain_transport(connection->socket()));
+    const std::string name = dial_->address.name();
+    ask_ = "CONNECT " + name + " HTTP/1.1\r\nHost: " + name + "\r\n";
+    if (!dial_->proxy->authorization.empty())
+      ask_.append("Proxy-Authorization: ").append(dial_->proxy->authorization).append("\r\n");
+    ask_.append("\r\n");
+    asked_ = 0;
+    answer_ = std::make_unique<AnswerParser>(true);
+    ask(connection);
+  }
+
+  void ask(const std::shared_ptr<Connection>& connection) {
+    if (!current(connection)) return;
+    while (asked_ < ask_.size()) {
+      const Io io = connection->io().write(ask_.data() + asked_, ask_.size() - asked_);
+      if (io.what == Io::What::wants_write) {
+        connection->wait(io.what,
+                         [self = shared_from_this(), connection] { self->ask(connection); });
+        return;
+      }
+      if (io.what != Io::What::moved) return failed(io.number, io.why);
+      asked_ += io.bytes;
+    }
+    hear(connection);
+  }
+
+  void hear(const std::shared_ptr<Connection>& connection) {
+    if (!current(connection)) return;
+    for (;;) {
+      const Io io = connection->fill();
+      if (io.what == Io::What::wants_read) {
+        connection->wait(io.what,
+                         [self = shared_from_this(), connection] { self->hear(connection); });
+        return;
+      }
+      if (io.what == Io::What::end) return failed(0, "the proxy has closed the connection");
+      if (io.what != Io::What::moved) return failed(io.number, io.why);
+      const auto step = answer_->feed(connection->input(), nullptr, 0);
+      connection->used(step.used);
+      if (step.state == AnswerParser::State::wrong)
+        return failed(0, "the answer of the proxy is not HTTP/1.1: " + answer_->why());
+      if (step.state == AnswerParser::State::head) return answered(connection);
+    }
+  }
+
+  void answered(const std::shared_ptr<Connection>& connection) {
+    const unsigned status = answer_->head().status;
+    if (status < 200 || status > 299) return refused(status);
+    // Neither end of what is to come speaks before this one does.
+    if (!connection->input().empty()) return failed(0, "the proxy says more than its answer");
+    connection->free_input();
+    secure(connection);
+  }
+
+  void refused(unsigned status) {
+    Status code = Status::transport_lost;
+    if (status == 407) code = Status::unauthenticated;
+    if (status == 401 || status == 403) code = Status::forbidden;
+    Error error(code,
+                fmt::format("cannot connect to {}: the proxy answered {}", whole_name(), status),
+                "http.proxy");
+    error.details.set("httpStatus", static_cast<std::int64_t>(status));
+    finish(std::move(error));
+  }
+
+  void secure(const std::shared_ptr<Connection>& connection) {
     auto transport = dial_->transport(connection->socket());
     if (!transport) return finish(std::move(transport).error());
     connection->use(std::move(*transport));
@@ -221,6 +296,8 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
 
   const Lane lane_;
   const std::shared_ptr<const Dial> dial_;
+  const Address next_hop_;
+  const bool tunnel_;
   Done done_;
   tcp::resolver resolver_;
   asio::steady_timer timer_;
@@ -229,13 +306,16 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   std::shared_ptr<Connection> connection_;
   std::string why_;
   int number_ = 0;
+  std::string ask_;  // of the proxy
+  std::size_t asked_ = 0;
+  std::unique_ptr<AnswerParser> answer_;
 };
 
 }  // namespace
 
 std::shared_ptr<Connector> Connector::start(const Lane& lane, std::shared_ptr<const Dial> dial,
-                                            Done done) {
-  auto dialer = std::make_shared<Dialer>(lane, std::move(dial), std::move(done));
+                                            bool tunnel, Done done) {
+  auto dialer = std::make_shared<Dialer>(lane, std::move(dial), tunnel, std::move(done));
   lane.post([dialer] { dialer->start(); });
   return dialer;
 }

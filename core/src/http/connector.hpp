@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "http/address.hpp"
@@ -17,6 +18,7 @@ namespace sandforge::http {
 // How all connections of a client are made.
 struct Dial {
   Address address;
+  std::optional<Proxy> proxy;
   std::chrono::milliseconds connect_timeout{0};  // 0: none
   std::chrono::milliseconds user_timeout{0};     // 0: the system's
   std::chrono::milliseconds keepalive{0};        // 0: off
@@ -34,9 +36,9 @@ class Connector {
   virtual void cancel() noexcept = 0;
 
   // `done` comes later, on the lane, unless it was cancelled. Tries the addresses of a name one
-  // after the other. `dial` lives as long as the lane's work.
+  // after the other. `tunnel`: through a proxy by CONNECT although the address is plain.
   static std::shared_ptr<Connector> start(const Lane& lane, std::shared_ptr<const Dial> dial,
-                                          Done done);
+                                          bool tunnel, Done done);
 };
 
 }  // namespace sandforge::http

@@ -75,24 +75,29 @@ sf_status Exchange::off_lane(const char* what, const sf_error_sink* err) const {
       err, Error(Status::invalid, "a [lane] function of a stream was called outside its lane"));
 }
 
-sf_status Exchange::write(sf_bytes data, std::size_t* accepted, const sf_error_sink* err) noexcept {
+sf_status Exchange::write(sf_bytes data, std::uint32_t flags, std::size_t* accepted,
+                          const sf_error_sink* err) noexcept {
   try {
     if (!client_->lane().is_current()) return off_lane("http.write", err);
     if (accepted == nullptr || (data.ptr == nullptr && data.len > 0))
       return plugin::refuse(err,
                             Error(Status::invalid, "write needs bytes and a place for a count"));
-    const bool before_upgrade = request_.upgrade && mode_ == Mode::head;
-    if (ended_ || send_failed_ || (input_shut_ && !before_upgrade) || shut_asked_)
+    if (ended_ || send_failed_ || (input_shut_ && !before_upgrade()) || shut_asked_)
       return plugin::refuse(
           err, Error(Status::conflict, "the request takes no more input", "http.no_input"));
     if (request_.length && data.len > *request_.length - written_)
       return plugin::refuse(
           err, Error(Status::invalid, "the body is longer than its Content-Length", "http.body"));
-    const std::size_t size = before_upgrade ? 0 : std::min(data.len, room());
-    append(plugin::view(data).substr(0, size));
+    std::size_t size = before_upgrade() ? 0 : std::min(data.len, room());
+    if (mode_ == Mode::messages) {
+      if (auto good = write_message(plugin::view(data), flags, &size); !good)
+        return plugin::refuse(err, good.error());
+    } else {
+      append(plugin::view(data).substr(0, size));
+    }
     wants_writable_ = size < data.len;
     *accepted = size;
-    if (size > 0) send_later();
+    if (unsent() > 0) send_later();
     return SF_OK;
   } catch (...) {
     return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
@@ -103,8 +108,9 @@ sf_status Exchange::shutdown_write(const sf_error_sink* err) noexcept {
   try {
     if (!client_->lane().is_current()) return off_lane("http.shutdown_write", err);
     if (ended_) return SF_OK;
-    if (request_.upgrade && mode_ == Mode::head) shut_asked_ = true;
+    if (before_upgrade()) shut_asked_ = true;
     if (std::exchange(input_shut_, true)) return SF_OK;
+    if (mode_ == Mode::messages) send_close(static_cast<std::uint16_t>(CloseCode::normal));
     if (request_.length && written_ < *request_.length) {
       client_->lane().post([self = shared_from_this()] {
         self->end(
@@ -132,8 +138,8 @@ void Exchange::begin() {
 void Exchange::connect() {
   phase_ = SF_HTTP_NOT_CONNECTED;
   connecting_since_ = Clock::now();
-  connector_ =
-      client_->dial_up([self = shared_from_this()](Result<std::shared_ptr<Connection>> connection) {
+  connector_ = client_->dial_up(
+      request_.tunnel, [self = shared_from_this()](Result<std::shared_ptr<Connection>> connection) {
         self->connector_.reset();
         if (connection) return self->use(std::move(*connection), false);
         self->client_->connection_gone();
@@ -203,6 +209,7 @@ void Exchange::send() {
     sent_ += io.bytes;
     turn += io.bytes;
     moved();
+    messages_.closing_since = moved_at_;
   }
   if (unsent() == 0) {
     std::string().swap(out_);
@@ -215,6 +222,7 @@ void Exchange::send() {
     shut_down_ = io.what == Io::What::moved || io.what == Io::What::failed;
     if (!shut_down_) wait_to_send(io.what);
   }
+  if (messages_.close_came && messages_.close_sent && unsent() == 0) return finish(std::nullopt);
   tell_writable();
 }
 
@@ -232,6 +240,7 @@ void Exchange::wait_to_send(Io::What what) {
 void Exchange::send_failed(const Io& io) {
   if (again()) return;
   if (phase_ == SF_HTTP_NOT_SENT) return finish(lost(io.why, io.number));
+  if (messages_.close_came) return finish(std::nullopt);
   send_failed_ = true;
   std::string().swap(out_);
   sent_ = 0;
@@ -239,7 +248,7 @@ void Exchange::send_failed(const Io& io) {
 }
 
 void Exchange::tell_writable() {
-  const bool now = send_failed_ || (room() > 0 && !(request_.upgrade && mode_ == Mode::head));
+  const bool now = send_failed_ || (room() > 0 && !before_upgrade());
   if (ended_ || !now || !std::exchange(wants_writable_, false)) return;
   call_value(client_->plugin(), "on_writable", events_.io.on_writable, events_.io.ctx);
 }
@@ -264,6 +273,8 @@ void Exchange::receive() {
     if (io.what == Io::What::moved) {
       turn += io.bytes;
       moved();
+      messages_.heard_at = moved_at_;
+      messages_.pinged = false;
       continue;
     }
     waiting_read_ = true;
@@ -283,6 +294,7 @@ bool Exchange::digest() {
     if (mode_ == Mode::head && connection_->input().size() == before) return true;
   }
   if (mode_ == Mode::head) return true;
+  if (mode_ == Mode::messages) return digest_messages();
   return mode_ == Mode::raw ? digest_raw() : digest_body();
 }
 
@@ -307,34 +319,58 @@ bool Exchange::on_head() {
     parser_ = std::make_unique<AnswerParser>(request_.to_head);
     return true;
   }
-  const bool raw = request_.upgrade && !request_.to_head &&
-                   (head.status == 101 || (head.status == 200 && !head.framed));
+  const Mode next = upgraded_to(head);
+  const bool raw = next == Mode::raw || next == Mode::messages;
   if ((head.status == 101 && !raw) || (raw && unsent() > 0)) {
     finish(garbled("it changes the protocol unasked"));
     return false;
   }
+  if (next == Mode::messages) {
+    const auto wrong = check_handshake(head, request_.websocket_key, request_.subprotocols);
+    if (!wrong.empty()) {
+      finish(garbled(wrong));
+      return false;
+    }
+  }
   phase_ = SF_HTTP_HEAD;
-  mode_ = raw ? Mode::raw : Mode::body;
+  mode_ = next;
   if (raw) input_shut_ = shut_asked_;
-  std::vector<sf_http_header> headers;
-  for (const auto& [name, value] : head.headers)
-    headers.push_back({plugin::to_bytes(name), plugin::to_bytes(value)});
-  const sf_http_response response{sizeof(response), head.status,    raw ? 1U : 0U,
-                                  headers.data(),   headers.size(), {nullptr, 0}};
-  const sf_http_response* given = &response;
-  if (events_.http.on_response != nullptr)
-    call_value(client_->plugin(), "on_response", events_.http.on_response, events_.http.ctx, given);
+  tell_response(head);
   if (raw) {
+    messages_.heard_at = Clock::now();
+    if (next == Mode::messages && shut_asked_)
+      send_close(static_cast<std::uint16_t>(CloseCode::normal));
     wants_writable_ = !input_shut_;
     send();
   } else if (parser_->done()) {
     complete();
     return false;
-  } else if (request_.upgrade && std::exchange(wants_writable_, false)) {
+  } else if ((request_.upgrade || !request_.websocket_key.empty()) &&
+             std::exchange(wants_writable_, false)) {
     // Refused: the next write says so.
     call_value(client_->plugin(), "on_writable", events_.io.on_writable, events_.io.ctx);
   }
   return !ended_;
+}
+
+Exchange::Mode Exchange::upgraded_to(const AnswerHead& head) const noexcept {
+  if (!request_.websocket_key.empty()) return head.status == 101 ? Mode::messages : Mode::body;
+  const bool raw = request_.upgrade && !request_.to_head &&
+                   (head.status == 101 || (head.status == 200 && !head.framed));
+  return raw ? Mode::raw : Mode::body;
+}
+
+void Exchange::tell_response(const AnswerHead& head) {
+  if (events_.http.on_response == nullptr) return;
+  std::vector<sf_http_header> headers;
+  for (const auto& [name, value] : head.headers)
+    headers.push_back({plugin::to_bytes(name), plugin::to_bytes(value)});
+  const std::string subprotocol(mode_ == Mode::messages ? head.header("Sec-WebSocket-Protocol")
+                                                        : std::string_view());
+  const sf_http_response response{sizeof(response), head.status,    mode_ == Mode::body ? 0U : 1U,
+                                  headers.data(),   headers.size(), plugin::to_str(subprotocol)};
+  const sf_http_response* given = &response;
+  call_value(client_->plugin(), "on_response", events_.http.on_response, events_.http.ctx, given);
 }
 
 std::size_t Exchange::wanted(std::size_t limit) const noexcept {
@@ -342,24 +378,24 @@ std::size_t Exchange::wanted(std::size_t limit) const noexcept {
   return static_cast<std::size_t>(std::min<std::uint64_t>(limit, credit_.load()));
 }
 
-void Exchange::deliver(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return;
+void Exchange::deliver(std::string_view data, std::uint32_t flags) {
+  if (data.empty() && flags == 0) return;
   phase_ = SF_HTTP_BODY;
   if (dropping()) {
-    dropped_ += size;
+    dropped_ += data.size();
     return;
   }
-  credit_.fetch_sub(size);
-  delivered_ += size;
+  credit_.fetch_sub(data.size());
+  delivered_ += data.size();
   call_value(client_->plugin(), "on_data", events_.io.on_data, events_.io.ctx, SF_CHANNEL_DATA,
-             std::uint32_t{0}, sf_bytes{data, size});
+             flags, sf_bytes{reinterpret_cast<const std::uint8_t*>(data.data()), data.size()});
 }
 
 bool Exchange::digest_body() {
   while (!connection_->input().empty()) {
     const auto step = parser_->feed(connection_->input(), scratch().data(), wanted(kScratch));
     connection_->used(step.used);
-    deliver(scratch().data(), step.body);
+    deliver({reinterpret_cast<const char*>(scratch().data()), step.body}, 0);
     switch (step.state) {
       case AnswerParser::State::complete:
         complete();
@@ -385,7 +421,7 @@ bool Exchange::digest_raw() {
     const auto input = connection_->input();
     const std::size_t size = wanted(input.size());
     if (size == 0) return false;
-    deliver(reinterpret_cast<const std::uint8_t*>(input.data()), size);
+    deliver(input.substr(0, size), 0);
     connection_->used(size);
   }
   return true;
@@ -394,6 +430,12 @@ bool Exchange::digest_raw() {
 void Exchange::read_ended() {
   if (again()) return;
   if (mode_ == Mode::raw) return finish(std::nullopt);
+  if (mode_ == Mode::messages) {
+    // Many servers answer a close by ending the connection.
+    if (messages_.close_sent && messages_.in.between() && connection_->input().empty())
+      return finish(std::nullopt);
+    return finish(lost("it ended without a close", 0));
+  }
   if (parser_->finish() == AnswerParser::State::complete) return complete();
   finish(lost(parser_->why(), 0));
 }
@@ -416,7 +458,8 @@ void Exchange::complete() {
 // How long the connection can be kept; 0: it cannot.
 std::chrono::seconds Exchange::keep() const {
   const AnswerHead& head = parser_->head();
-  if (!head.keep_alive || !all_sent() || send_failed_ || !connection_->input().empty())
+  if (!head.keep_alive || !all_sent() || send_failed_ || request_.tunnel ||
+      !connection_->input().empty())
     return std::chrono::seconds(0);
   const auto said = head.header("Keep-Alive");
   const auto at = said.find("timeout=");
@@ -451,6 +494,7 @@ void Exchange::end(std::optional<Error> error) {
 // Bytes that are here and will not be delivered.
 std::uint64_t Exchange::drain() {
   if (mode_ == Mode::raw) return connection_->input().size();
+  if (mode_ == Mode::messages) return drain_messages();
   std::uint64_t count = 0;
   while (mode_ == Mode::body && !connection_->input().empty() && !parser_->done()) {
     const auto step = parser_->feed(connection_->input(), scratch().data(), kScratch);
@@ -480,7 +524,8 @@ void Exchange::finish(std::optional<Error> error) {
   if (error) error->may_have_started = phase_ >= SF_HTTP_MAYBE_SENT;
 
   plugin::Plugin& plugin = client_->plugin();
-  const sf_http_end http_end{sizeof(http_end), error ? phase_ : SF_HTTP_BODY, 0, {nullptr, 0}};
+  const sf_http_end http_end{sizeof(http_end), error ? phase_ : SF_HTTP_BODY, messages_.close_code,
+                             plugin::to_str(messages_.close_reason)};
   const sf_http_end* given_http = &http_end;
   if (events_.http.on_end != nullptr)
     call_value(plugin, "on_end", events_.http.on_end, events_.http.ctx, given_http);
@@ -502,25 +547,38 @@ bool Exchange::waits_for_peer() const noexcept {
   return connection_ && (waiting_write_ || (mode_ != Mode::head && waiting_read_));
 }
 
-std::optional<Exchange::Clock::time_point> Exchange::next_deadline() const {
-  std::optional<Clock::time_point> next;
-  const auto add = [&](bool holds, Clock::time_point from, std::uint64_t ms) {
+const char* Exchange::why_no_head() const noexcept {
+  if (connector_) return "could not be reached in time";
+  return connection_ ? "did not answer in time" : "had no connection free in time";
+}
+
+std::optional<Exchange::Deadline> Exchange::next_deadline() const {
+  std::optional<Deadline> next;
+  const auto add = [&](bool holds, Clock::time_point from, std::uint64_t ms, const char* missed) {
     if (!holds || ms == 0) return;
-    next = next ? std::min(*next, after(from, ms)) : after(from, ms);
+    const auto at = after(from, ms);
+    if (!next || at < next->at) next = Deadline{at, missed};
   };
   const auto connect = static_cast<std::uint64_t>(client_->dial().connect_timeout.count());
-  add(connector_ != nullptr, connecting_since_, connect);
-  add(mode_ == Mode::head, began_, request_.head_timeout_ms);
-  add(waits_for_peer(), moved_at_, request_.idle_timeout_ms);
+  add(connector_ != nullptr, connecting_since_, connect, "could not be reached in time");
+  add(mode_ == Mode::head, began_, request_.head_timeout_ms, why_no_head());
+  add(true, began_, request_.total_timeout_ms,
+      mode_ == Mode::head ? why_no_head() : "did not come to an end in time");
+  add(waits_for_peer(), moved_at_, request_.idle_timeout_ms, "sent or took nothing for too long");
+  if (mode_ != Mode::messages) return next;
+  add(messages_.close_sent && waits_for_peer(), messages_.closing_since, request_.close_timeout_ms,
+      "did not answer the close in time");
+  add(!messages_.close_sent && waiting_read_, messages_.heard_at, request_.ping_ms,
+      messages_.pinged ? "did not answer a ping in time" : nullptr);
   return next;
 }
 
 // The timer may come too early, and then looks anew, but never too late.
 void Exchange::arm() {
   const auto next = next_deadline();
-  if (ended_ || !next || (timer_at_ && *timer_at_ <= *next)) return;
-  timer_at_ = next;
-  timer_.expires_at(*next);
+  if (ended_ || !next || (timer_at_ && *timer_at_ <= next->at)) return;
+  timer_at_ = next->at;
+  timer_.expires_at(next->at);
   timer_.async_wait([self = shared_from_this()](const boost::system::error_code& wrong) {
     if (wrong || self->ended_) return;
     self->timer_at_.reset();
@@ -530,17 +588,14 @@ void Exchange::arm() {
 
 void Exchange::check_deadlines() {
   const auto next = next_deadline();
-  if (next && *next <= Clock::now()) return finish(timed_out());
+  if (next && next->at <= Clock::now()) {
+    if (next->missed != nullptr)
+      return finish(Error(Status::timeout,
+                          fmt::format("{} {}", client_->dial().address.name(), next->missed),
+                          "http.timeout"));
+    ping();
+  }
   arm();
-}
-
-Error Exchange::timed_out() const {
-  const char* what = "sent or took nothing for too long";
-  if (connector_) what = "could not be reached in time";
-  if (!connector_ && mode_ == Mode::head && !waits_for_peer()) what = "did not answer in time";
-  if (!connector_ && !connection_) what = "had no connection free in time";
-  return Error(Status::timeout, fmt::format("{} {}", client_->dial().address.name(), what),
-               "http.timeout");
 }
 
 }  // namespace sandforge::http

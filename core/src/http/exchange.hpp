@@ -15,6 +15,7 @@
 #include "http/client.hpp"
 #include "http/connection.hpp"
 #include "http/request.hpp"
+#include "http/websocket.hpp"
 #include "sandforge/abi.h"
 #include "sandforge/ext/host_http.h"
 
@@ -34,14 +35,15 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
 
   // As in sf_stream_vtbl.
   void grant(std::uint64_t bytes) noexcept;
-  sf_status write(sf_bytes data, std::size_t* accepted, const sf_error_sink* err) noexcept;
+  sf_status write(sf_bytes data, std::uint32_t flags, std::size_t* accepted,
+                  const sf_error_sink* err) noexcept;
   sf_status shutdown_write(const sf_error_sink* err) noexcept;
   void cancel() noexcept;
   void released() noexcept;
 
   // By the client: begin, then one of connect and use for each try.
   void begin();
-  bool may_reuse() const noexcept { return !request_.fresh && !retried_; }
+  bool may_reuse() const noexcept { return !request_.fresh && !request_.tunnel && !retried_; }
   void connect();
   void use(std::shared_ptr<Connection> connection, bool reused);
   // Ends it; nothing when it has ended.
@@ -49,7 +51,11 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Mode : std::uint8_t { head, body, raw };
+  enum class Mode : std::uint8_t { head, body, raw, messages };
+  struct Deadline {
+    Clock::time_point at;
+    const char* missed;  // null: time for a ping
+  };
 
   // What is to be sent.
   void send();
@@ -59,6 +65,10 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   void tell_writable();
   std::size_t unsent() const noexcept { return out_.size() - sent_; }
   std::size_t room() const noexcept;
+  // Whether the plugin has to wait for the answer before it may write.
+  bool before_upgrade() const noexcept {
+    return mode_ == Mode::head && (request_.upgrade || !request_.websocket_key.empty());
+  }
   void append(std::string_view piece);
   bool all_sent() const noexcept { return unsent() == 0 && input_shut_; }
 
@@ -70,12 +80,25 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   bool digest_body();
   bool digest_raw();
   bool on_head();
+  // Of a 101, or what stands for it: the mode that follows; head: it was not asked for.
+  Mode upgraded_to(const AnswerHead& head) const noexcept;
+  void tell_response(const AnswerHead& head);
   void read_ended();
   void read_failed(const Io& io);
   void complete();
-  void deliver(const std::uint8_t* data, std::size_t size);
+  void deliver(std::string_view data, std::uint32_t flags);
   std::size_t wanted(std::size_t limit) const noexcept;
   std::uint64_t drain();
+
+  // A WebSocket, in exchange_messages.cpp.
+  Result<void> write_message(std::string_view data, std::uint32_t flags, std::size_t* accepted);
+  bool digest_messages();
+  bool on_frame(const FrameReader::Step& step);
+  void send_close(std::uint16_t code);
+  void on_close(const FrameReader::Step& step);
+  bool breaks_off(const FrameReader::Step& step);
+  void ping();
+  std::uint64_t drain_messages();
   bool dropping() const noexcept { return released_ && credit_.load() == 0; }
   bool again();  // on another connection, when nothing has gone out
 
@@ -85,9 +108,9 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   void moved() noexcept { moved_at_ = Clock::now(); }
   void arm();
   void check_deadlines();
-  std::optional<Clock::time_point> next_deadline() const;
+  std::optional<Deadline> next_deadline() const;
+  const char* why_no_head() const noexcept;
   bool waits_for_peer() const noexcept;
-  Error timed_out() const;
   sf_status off_lane(const char* what, const sf_error_sink* err) const;
   void finish(std::optional<Error> error);
 
@@ -123,6 +146,20 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   bool turn_posted_ = false;
   std::uint64_t delivered_ = 0;
   std::uint64_t dropped_ = 0;
+
+  struct Messages {
+    FrameReader in;
+    TextCheck check;                     // of what the plugin writes
+    Opcode open = Opcode::continuation;  // the message that it is in; continuation: none
+    bool close_sent = false;
+    bool close_came = false;
+    std::uint16_t close_code = 0;
+    std::string close_reason;
+    bool pinged = false;
+    Clock::time_point heard_at{};  // or pinged
+    Clock::time_point closing_since{};
+  };
+  Messages messages_;
 
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> timer_at_;

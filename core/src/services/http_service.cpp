@@ -36,9 +36,9 @@ struct ExchangeHandle : sf_stream {
 const sf_stream_vtbl kExchangeStream = {
     sizeof(sf_stream_vtbl),
     [](sf_stream* self, uint64_t bytes) noexcept { ExchangeHandle::of(self).grant(bytes); },
-    [](sf_stream* self, sf_bytes data, uint32_t, size_t* accepted,
+    [](sf_stream* self, sf_bytes data, uint32_t flags, size_t* accepted,
        const sf_error_sink* err) noexcept {
-      return ExchangeHandle::of(self).write(data, accepted, err);
+      return ExchangeHandle::of(self).write(data, flags, accepted, err);
     },
     [](sf_stream* self, const sf_error_sink* err) noexcept {
       return ExchangeHandle::of(self).shutdown_write(err);
@@ -66,6 +66,13 @@ Result<std::shared_ptr<const http::Dial>> read_options(const sf_http_client_opti
   if (!address) return std::move(address).error();
   auto dial = std::make_shared<http::Dial>();
   dial->address = std::move(*address);
+  if (SF_HAS(options, proxy_url) && options->proxy_url.len > 0) {
+    auto proxy = http::parse_proxy_url(plugin::view(options->proxy_url));
+    if (!proxy) return std::move(proxy).error();
+    if (dial->address.kind == http::Address::Kind::unix_socket)
+      return Error(Status::invalid, "a unix socket is not reached by a proxy", "http.proxy_url");
+    dial->proxy = std::move(*proxy);
+  }
   dial->connect_timeout = milliseconds(options->connect_timeout_ms);
   dial->user_timeout = milliseconds(options->user_timeout_ms);
   dial->keepalive = milliseconds(options->keepalive_ms);
@@ -142,7 +149,8 @@ sf_status request(sf_http_client* raw, const sf_http_request* asked, const sf_st
       return plugin::refuse(err, Error(Status::invalid, "request needs a place for its stream"));
     const auto given = read_events(io, events);
     if (!given) return plugin::refuse(err, given.error());
-    auto request = http::read_request(client->dial().address, asked);
+    const auto& dial = client->dial();
+    auto request = http::read_request(dial.address, dial.proxy ? &*dial.proxy : nullptr, asked);
     if (!request) return plugin::refuse(err, request.error());
     if (client->ended())
       return plugin::refuse(err, Error(Status::unavailable, "the host has closed this service"));
