@@ -63,11 +63,11 @@ void Client::serve_later() {
 void Client::serve() {
   while (!waiting_.empty()) {
     const auto exchange = waiting_.front();
-    const bool reused = exchange->may_reuse() && reuse(exchange);
-    if (!reused && !make_room()) return;
+    // One whose first write failed there waits again.
+    if (exchange->may_reuse() && reuse(exchange)) continue;
+    if (!make_room()) return;
     // It may have ended by itself meanwhile.
     std::erase(waiting_, exchange);
-    if (reused) continue;
     ++count_;
     exchange->connect();
   }

@@ -79,6 +79,7 @@ void Exchange::send_close(std::uint16_t code) {
   input_shut_ = true;
   messages_.closing_since = Clock::now();
   write_close(out_, code);
+  arm();
 }
 
 // The other end's; it says nothing more.

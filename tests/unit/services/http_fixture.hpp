@@ -102,7 +102,8 @@ class Server {
       REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof(at)) == 0);
       socklen_t size = sizeof(at);
       REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-      url = "http://127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+      port = std::to_string(ntohs(at.sin_port));
+      url = "http://127.0.0.1:" + port;
     } else {
       socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
       sockaddr_un at{};
@@ -113,14 +114,18 @@ class Server {
     }
     REQUIRE(::listen(socket_, backlog) == 0);
   }
+  // One that listens already.
+  explicit Server(int socket) : socket_(socket) {}
   ~Server() { close(); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  Peer accept() {
+  Peer accept() { return Peer(take()); }
+  // The same as a socket, which is the caller's.
+  int take() {
     pollfd state{socket_, POLLIN, 0};
     if (::poll(&state, 1, 60'000) != 1) throw std::runtime_error("nobody connects");
-    return Peer(::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC));
+    return ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
   }
   bool somebody_waits() const {
     pollfd state{socket_, POLLIN, 0};
@@ -131,6 +136,7 @@ class Server {
   }
 
   std::string url;
+  std::string port;  // of tcp
 
  private:
   int socket_ = -1;
@@ -145,6 +151,10 @@ struct Ask {
   std::uint64_t timeout_ms = 0;
   std::uint64_t idle_timeout_ms = 0;
   std::uint64_t window = 1U << 20;
+  std::uint64_t total_timeout_ms = 0;
+  std::uint64_t ping_ms = 0;
+  std::uint64_t close_timeout_ms = 0;
+  std::string subprotocols{};
 };
 
 // One request and all that it hears.
@@ -154,11 +164,17 @@ class Call {
 
   sf_stream_events io() {
     return {sizeof(sf_stream_events), this,
-            [](void* c, std::uint32_t channel, std::uint32_t, sf_bytes data) noexcept {
+            [](void* c, std::uint32_t channel, std::uint32_t flags, sf_bytes data) noexcept {
               Call& me = of(c);
               me.change([&] {
-                me.wrong = me.wrong || channel != SF_CHANNEL_DATA || data.len == 0;
-                me.body.append(reinterpret_cast<const char*>(data.ptr), data.len);
+                const bool ends = (flags & SF_DATA_END) != 0;
+                me.wrong = me.wrong || channel != SF_CHANNEL_DATA || (data.len == 0 && !ends);
+                const auto text = plugin::view(data);
+                me.body.append(text);
+                me.message_so_far += text;
+                if (!ends) return;
+                const char* kind = (flags & SF_DATA_TEXT) != 0 ? "text " : "binary ";
+                me.messages.push_back(kind + std::exchange(me.message_so_far, {}));
               });
               if (me.gives_back_) me.stream->vtbl->grant(me.stream, data.len);
             },
@@ -189,6 +205,7 @@ class Call {
                 me.wrong = me.wrong || me.status != 0 || !me.body.empty();
                 me.status = response->status;
                 me.upgraded = response->upgraded;
+                me.subprotocol = copy(response->subprotocol);
                 for (std::size_t i = 0; i < response->header_count; ++i) {
                   const auto& h = response->headers[i];
                   me.headers += std::string(plugin::view(h.name)) + ": " +
@@ -202,6 +219,8 @@ class Call {
                 me.wrong = me.wrong || me.ended;
                 me.ended = true;
                 me.phase = end->phase;
+                me.close_code = end->close_code;
+                me.close_reason = copy(end->close_reason);
               });
             }};
   }
@@ -210,6 +229,10 @@ class Call {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return f(); });
   }
+  int writables_so_far() {
+    const std::lock_guard lock(mutex_);
+    return writables;
+  }
   bool until_done() {
     return until([this] { return done; }) && !wrong;
   }
@@ -217,7 +240,10 @@ class Call {
   sf_stream* stream = nullptr;
   std::function<void()> on_writable;
   std::string body;
+  std::vector<std::string> messages;  // "text …" and "binary …", of a WebSocket
+  std::string message_so_far;
   std::string headers;
+  std::string subprotocol;
   std::uint32_t status = 0;
   std::uint32_t upgraded = 0;
   int writables = 0;
@@ -228,6 +254,8 @@ class Call {
   std::string message;
   bool may_have_started = false;
   std::uint32_t phase = 99;
+  std::uint32_t close_code = 0;
+  std::string close_reason;
   std::uint64_t delivered = 0;
   std::uint64_t dropped = 0;
 
@@ -259,8 +287,8 @@ class HttpBench {
     for (auto& call : calls) {
       if (call->stream == nullptr) continue;
       call->stream->vtbl->cancel(call->stream);
-      call->stream->vtbl->release(call->stream);
       CHECK(call->until_done());
+      call->stream->vtbl->release(call->stream);
     }
     release();
     bench.settle(lane);
@@ -270,10 +298,13 @@ class HttpBench {
 
   sf_status open(const std::string& url, std::uint32_t most = 4, std::uint64_t connect_ms = 0) {
     sf_http_client_options options{};
-    options.struct_size = sizeof(options);
-    options.base_url = {url.data(), url.size()};
     options.max_connections = most;
     options.connect_timeout_ms = connect_ms;
+    return open(url, options);
+  }
+  sf_status open(const std::string& url, sf_http_client_options options) {
+    options.struct_size = sizeof(options);
+    options.base_url = plugin::to_str(url);
     const sf_error_sink sink = errors();
     return http->client_create(&bench.plugin->host, lane_object.get(), &options, &client, &sink);
   }
@@ -307,17 +338,22 @@ class HttpBench {
       request.timeout_ms = ask.timeout_ms;
       request.idle_timeout_ms = ask.idle_timeout_ms;
       request.window = ask.window;
+      request.total_timeout_ms = ask.total_timeout_ms;
+      request.ping_ms = ask.ping_ms;
+      request.close_timeout_ms = ask.close_timeout_ms;
+      request.subprotocols = plugin::to_str(ask.subprotocols);
       const auto io = call.io();
       const auto events = call.http();
       const sf_error_sink sink = errors();
       return http->request(client, &request, &io, &events, &call.stream, &sink);
     });
   }
-  std::pair<sf_status, std::size_t> write(Call& call, std::string_view text) {
+  std::pair<sf_status, std::size_t> write(Call& call, std::string_view text,
+                                          std::uint32_t flags = 0) {
     return bench.on(lane, [&] {
       std::size_t accepted = 12345;
       const sf_status status = call.stream->vtbl->write(
-          call.stream, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, 0,
+          call.stream, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, flags,
           &accepted, nullptr);
       return std::pair(status, accepted);
     });
