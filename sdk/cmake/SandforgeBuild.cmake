@@ -23,7 +23,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/build/deps/usr)
 endif()
 
 define_property(TARGET PROPERTY SANDFORGE_TEST_CODE INITIALIZE_FROM_VARIABLE SANDFORGE_TEST_CODE
-  BRIEF_DOCS "The target is a test or a part of one; HEADERS: it instantiates headers of ours")
+  BRIEF_DOCS "The target is a test or a part of one")
+define_property(TARGET PROPERTY SANDFORGE_READS_BYTES INITIALIZE_FROM_VARIABLE SANDFORGE_READS_BYTES
+  BRIEF_DOCS "The target takes bytes of others apart, or reads structs that others laid out")
 
 # Warnings and instrumentation that every target of ours takes.
 add_library(sandforge_flags INTERFACE)
@@ -43,11 +45,15 @@ if(SANDFORGE_SANITIZE)
   target_compile_options(sandforge_flags INTERFACE
     -fsanitize=${SANDFORGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sandforge_flags INTERFACE -fsanitize=${SANDFORGE_SANITIZE})
-  # Code of tests only has to be watched where it uses ours; this halves the time it compiles.
-  set(test_code $<TARGET_PROPERTY:SANDFORGE_TEST_CODE>)
   target_compile_options(sandforge_flags INTERFACE
-    $<$<BOOL:${test_code}>:-O0>
-    $<$<STREQUAL:${test_code},ON>:-fno-sanitize=null,alignment,object-size,vptr>)
+    $<$<BOOL:$<TARGET_PROPERTY:SANDFORGE_TEST_CODE>>:-O0>)
+  if(NOT SANDFORGE_SANITIZE MATCHES fuzzer)
+    # A check at each access of a member doubles the time that code compiles. Without it a null
+    # address still ends the process and the address sanitizer sees what was freed; what is left is
+    # alignment and shape, which matter where memory is laid out by hand. Fuzzers check all.
+    target_compile_options(sandforge_flags INTERFACE
+      $<$<NOT:$<BOOL:$<TARGET_PROPERTY:SANDFORGE_READS_BYTES>>>:-fno-sanitize=null,alignment,object-size,vptr>)
+  endif()
   if(SANDFORGE_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Asio uses fences, which gcc's thread sanitizer does not model.
     target_compile_options(sandforge_flags INTERFACE -Wno-tsan)
@@ -85,7 +91,12 @@ function(sandforge_unity target)
   list(SORT all)
   set(last "")
   set(groups "")
+  set(others "")
   foreach(source IN LISTS all)
+    if(NOT source MATCHES "[.]cpp$")
+      list(APPEND others ${source})
+      continue()
+    endif()
     get_filename_component(full ${source} ABSOLUTE BASE_DIR ${base})
     get_filename_component(dir ${full} DIRECTORY)
     if(NOT dir STREQUAL last)
@@ -99,6 +110,10 @@ function(sandforge_unity target)
     file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${full})
     string(APPEND text_${group} "#include \"${relative}\"\n")
     list(APPEND groups ${group})
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    if(definitions)
+      list(APPEND definitions_${group} ${definitions})
+    endif()
   endforeach()
   list(REMOVE_DUPLICATES groups)
   set(files "")
@@ -106,8 +121,10 @@ function(sandforge_unity target)
     set(file ${CMAKE_CURRENT_BINARY_DIR}/unity/${group}.cpp)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text_${group}}" @ONLY)
     list(APPEND files ${file})
+    list(REMOVE_DUPLICATES definitions_${group})
+    set_property(SOURCE ${file} APPEND PROPERTY COMPILE_DEFINITIONS ${definitions_${group}})
   endforeach()
-  set_target_properties(${target} PROPERTIES SOURCES "${files}")
+  set_target_properties(${target} PROPERTIES SOURCES "${files};${others}")
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   # It takes every file but the first for a header, where unnamed namespaces would be a mistake.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

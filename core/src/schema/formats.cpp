@@ -31,9 +31,6 @@ constexpr std::array<Entry, 13> table{{
     {Format::password, "password", "a password"},
 }};
 
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
 bool is_alpha(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }

@@ -24,6 +24,10 @@ enum class Format : std::uint8_t {
   password,      // no check; the value is treated as a secret
 };
 
+inline bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
 Format format_by_name(std::string_view name) noexcept;  // none when unknown
 const char* format_name(Format format) noexcept;
 const char* format_description(Format format) noexcept;  // "an IPv4 address"

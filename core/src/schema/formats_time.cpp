@@ -5,10 +5,6 @@
 namespace sandforge::schema_detail {
 namespace {
 
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
 // A cursor over fixed-width fields; once a read fails, every later one does.
 class Reader {
  public:

@@ -14,7 +14,7 @@ constexpr std::uint8_t everywhere = place_root | place_field | place_partial;
 constexpr std::uint8_t members = place_field | place_partial;
 constexpr std::uint8_t numeric = type_integer | type_number;
 
-constexpr auto table = std::to_array<Keyword>({
+constexpr auto keywords = std::to_array<Keyword>({
     {"$schema", Shape::draft_uri, s | o | f, place_root, 0},
     {"$id", Shape::absolute_id, f, place_root, 0},
     {"$comment", Shape::text, s | o | f, everywhere, 0},
@@ -118,7 +118,7 @@ std::uint8_t profile_bit(SchemaProfile profile) noexcept {
 }
 
 const Keyword* find_keyword(std::string_view name) noexcept {
-  for (const Keyword& keyword : table) {
+  for (const Keyword& keyword : keywords) {
     if (keyword.name == name) return &keyword;
   }
   return nullptr;
@@ -126,7 +126,7 @@ const Keyword* find_keyword(std::string_view name) noexcept {
 
 std::vector<std::string> keyword_names(SchemaProfile profile, std::uint8_t place) {
   std::vector<std::string> names;
-  for (const Keyword& keyword : table) {
+  for (const Keyword& keyword : keywords) {
     const bool allowed = (keyword.profiles & profile_bit(profile)) != 0;
     if (allowed && (keyword.places & place) != 0) names.emplace_back(keyword.name);
   }

@@ -58,6 +58,12 @@ std::string contents(const std::string& path) {
   return out;
 }
 
+std::int64_t resident_kib(pid_t pid) {
+  for (const std::string& line : lines_of(contents("/proc/" + std::to_string(pid) + "/status")))
+    if (line.compare(0, 6, "VmRSS:") == 0) return std::atoll(line.c_str() + 6);
+  return -1;
+}
+
 void write_text(const std::string& path, const std::string& text) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))

@@ -38,6 +38,8 @@ class TempFolder {
 
 bool exists(const std::string& path);
 std::string contents(const std::string& path);
+// Memory of a process that is in use, in KiB; -1 when it is gone.
+std::int64_t resident_kib(pid_t pid);
 void write_text(const std::string& path, const std::string& text);
 
 std::vector<std::string> lines_of(const std::string& text);

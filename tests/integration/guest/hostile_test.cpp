@@ -21,12 +21,6 @@ constexpr bool kSanitized =
     false;
 #endif
 
-std::int64_t resident_kib(pid_t pid) {
-  for (const std::string& line : lines_of(contents("/proc/" + std::to_string(pid) + "/status")))
-    if (line.compare(0, 6, "VmRSS:") == 0) return std::atoll(line.c_str() + 6);
-  return -1;
-}
-
 // Says hello, and whatever else is in `frames`, as far as the guest takes it; reads nothing.
 Fd greet(const std::string& socket, const std::string& frames) {
   Fd raw = connect_socket(socket);

@@ -6,16 +6,7 @@
 
 using namespace guest_test;
 
-namespace {
-
-// Resident memory of a process in KiB.
-long resident_kib(pid_t pid) {
-  const std::string status = contents("/proc/" + std::to_string(pid) + "/status");
-  const std::size_t at = status.find("VmRSS:");
-  return at == std::string::npos ? -1 : std::atol(status.c_str() + at + 6);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("A09 input arrives whole, and its end too", "[cases.A09]") {
   Guest guest;

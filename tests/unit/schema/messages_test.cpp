@@ -21,61 +21,61 @@ const char* const kProvider = R"({
     "token": {"type": "string", "x-secret": true, "minLength": 8, "pattern": "^[a-z]+$"}
   }})";
 
-std::string settings(std::string_view document) {
+std::string in_settings(std::string_view document) {
   return problems(*compile(kProvider, SchemaProfile::settings), document);
 }
 
 }  // namespace
 
 TEST_CASE("Messages about one value", "[messages]") {
-  CHECK(settings(R"({})") == "ok");
-  CHECK(settings(R"({"cpuCount":4,"memoryMb":1024,"ratio":0.5,"network":"none","debug":true})") ==
-        "ok");
-  CHECK(settings(R"([])") == "(root): expected object, got array\n");
-  CHECK(settings(R"({"cpuCount":0})") ==
+  CHECK(in_settings(R"({})") == "ok");
+  CHECK(in_settings(
+            R"({"cpuCount":4,"memoryMb":1024,"ratio":0.5,"network":"none","debug":true})") == "ok");
+  CHECK(in_settings(R"([])") == "(root): expected object, got array\n");
+  CHECK(in_settings(R"({"cpuCount":0})") ==
         "/cpuCount: 0 is less than the minimum 1 (allowed: integer from 1 to 64)\n");
-  CHECK(settings(R"({"cpuCount":65})") ==
+  CHECK(in_settings(R"({"cpuCount":65})") ==
         "/cpuCount: 65 is greater than the maximum 64 (allowed: integer from 1 to 64)\n");
-  CHECK(settings(R"({"cpuCount":1.5})") ==
+  CHECK(in_settings(R"({"cpuCount":1.5})") ==
         "/cpuCount: expected integer, got number (allowed: integer from 1 to 64)\n");
-  CHECK(settings(R"({"cpuCount":null})") ==
+  CHECK(in_settings(R"({"cpuCount":null})") ==
         "/cpuCount: expected integer, got null (allowed: integer from 1 to 64)\n");
-  CHECK(settings(R"({"memoryMb":1000})") == "/memoryMb: 1000 is not a multiple of 64\n");
-  CHECK(settings(R"({"ratio":0})") ==
+  CHECK(in_settings(R"({"memoryMb":1000})") == "/memoryMb: 1000 is not a multiple of 64\n");
+  CHECK(in_settings(R"({"ratio":0})") ==
         "/ratio: 0 is not greater than 0 (allowed: number greater than 0, less than 1)\n");
-  CHECK(settings(R"({"ratio":1})") ==
+  CHECK(in_settings(R"({"ratio":1})") ==
         "/ratio: 1 is not less than 1 (allowed: number greater than 0, less than 1)\n");
-  CHECK(settings(R"({"network":"brigde"})") ==
+  CHECK(in_settings(R"({"network":"brigde"})") ==
         "/network: \"brigde\" is not allowed (allowed: none, bridge, host); did you mean "
         "\"bridge\"?\n");
-  CHECK(settings(R"({"image":"a"})") == "/image: has 1 characters, at least 3 are allowed\n");
-  CHECK(settings(R"({"image":"ubuntuubuntu"})") ==
+  CHECK(in_settings(R"({"image":"a"})") == "/image: has 1 characters, at least 3 are allowed\n");
+  CHECK(in_settings(R"({"image":"ubuntuubuntu"})") ==
         "/image: has 12 characters, at most 10 are allowed\n");
-  CHECK(settings(R"({"image":"A:1"})") ==
+  CHECK(in_settings(R"({"image":"A:1"})") ==
         "/image: \"A:1\" does not match the pattern \"^[a-z:]+$\"\n");
-  CHECK(settings(R"({"name":"Ab"})") == "/name: \"Ab\": lower-case letters only\n");
-  CHECK(settings(R"({"address":"1.2.3"})") == "/address: \"1.2.3\" is not an IPv4 address\n");
+  CHECK(in_settings(R"({"name":"Ab"})") == "/name: \"Ab\": lower-case letters only\n");
+  CHECK(in_settings(R"({"address":"1.2.3"})") == "/address: \"1.2.3\" is not an IPv4 address\n");
 }
 
 TEST_CASE("Hints for the slips that YAML invites", "[messages]") {
-  CHECK(settings(R"({"debug":"yes"})") == "/debug: expected boolean, got string; write true\n");
-  CHECK(settings(R"({"debug":"on"})") == "/debug: expected boolean, got string; write true\n");
-  CHECK(settings(R"({"debug":"no"})") == "/debug: expected boolean, got string; write false\n");
-  CHECK(settings(R"({"debug":"true"})") ==
+  CHECK(in_settings(R"({"debug":"yes"})") == "/debug: expected boolean, got string; write true\n");
+  CHECK(in_settings(R"({"debug":"on"})") == "/debug: expected boolean, got string; write true\n");
+  CHECK(in_settings(R"({"debug":"no"})") == "/debug: expected boolean, got string; write false\n");
+  CHECK(in_settings(R"({"debug":"true"})") ==
         "/debug: expected boolean, got string; remove the quotes\n");
-  CHECK(settings(R"({"image":8080})") ==
+  CHECK(in_settings(R"({"image":8080})") ==
         "/image: expected string, got integer (allowed: string of from 3 to 10 characters); put it "
         "in quotes: \"8080\"\n");
-  CHECK(settings(R"({"cpuCount":"4"})") ==
+  CHECK(in_settings(R"({"cpuCount":"4"})") ==
         "/cpuCount: expected integer, got string (allowed: integer from 1 to 64); remove the "
         "quotes\n");
 }
 
 TEST_CASE("Unknown keys come with a suggestion", "[messages][cases.F01]") {
-  CHECK(settings(R"({"cpuCuont":4})") ==
+  CHECK(in_settings(R"({"cpuCuont":4})") ==
         "/cpuCuont: unknown key \"cpuCuont\" (allowed: cpuCount, memoryMb, ratio, network, image, "
         "name, address, debug, token); did you mean \"cpuCount\"?\n");
-  CHECK(settings(R"({"zzz":4})") ==
+  CHECK(in_settings(R"({"zzz":4})") ==
         "/zzz: unknown key \"zzz\" (allowed: cpuCount, memoryMb, ratio, network, image, name, "
         "address, debug, token)\n");
   const auto issues = compile(kProvider, SchemaProfile::settings)->validate(parse(R"({"a/b~":1})"));
@@ -85,7 +85,7 @@ TEST_CASE("Unknown keys come with a suggestion", "[messages][cases.F01]") {
 }
 
 TEST_CASE("Every mistake is reported, in the order of the document", "[messages][cases.F02]") {
-  CHECK(settings(R"({"debug":1,"cpuCount":"x","memoryMb":1,"extra":1})") ==
+  CHECK(in_settings(R"({"debug":1,"cpuCount":"x","memoryMb":1,"extra":1})") ==
         "/debug: expected boolean, got integer\n"
         "/cpuCount: expected integer, got string (allowed: integer from 1 to 64)\n"
         "/memoryMb: 1 is less than the minimum 128 (allowed: integer at least 128, a multiple of "
@@ -96,11 +96,11 @@ TEST_CASE("Every mistake is reported, in the order of the document", "[messages]
 }
 
 TEST_CASE("Secrets are never shown", "[messages]") {
-  CHECK(settings(R"({"token":"HUNTER2"})") ==
+  CHECK(in_settings(R"({"token":"HUNTER2"})") ==
         "/token: needs at least 8 characters\n"
         "/token: the value does not match the pattern \"^[a-z]+$\"\n");
   CHECK(
-      settings(R"({"token":12345678})") ==
+      in_settings(R"({"token":12345678})") ==
       "/token: expected string, got integer (allowed: string of at least 8 characters); put it in "
       "quotes\n");
   for (const char* mark : {R"("x-secret":true)", R"("writeOnly":true)", R"("format":"password")"}) {

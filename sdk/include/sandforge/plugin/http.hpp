@@ -201,7 +201,8 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
       stream = std::exchange(me->stream_, nullptr);
     }
     stream->vtbl->release(stream);
-    if (me->error_) return me->pending_->fail(me->error_);
+    // Moved, so that the thread that handles the error is the one that frees it.
+    if (me->error_) return me->pending_->fail(std::move(me->error_));
     if (error != nullptr) return me->pending_->fail(*error);
     me->pending_->succeed(std::move(me->answer_));
   }
