@@ -74,11 +74,11 @@ TEST_CASE("websocket: a reader says the same of bytes however they are cut, what
   int wrong = 0;
   for (int round = 0; round < 2000; ++round) {
     std::string bytes;
-    for (unsigned frames = dice() % 6; frames > 0; --frames) {
+    for (auto frames = dice() % 6; frames > 0; --frames) {
       constexpr unsigned kinds[] = {0x81, 0x82, 0x89, 0x8A, 0x81, 0x88};
       bytes += frame(kinds[dice() % 6], std::string(dice() % 200, 'x'));
     }
-    for (unsigned changes = dice() % 3; changes > 0 && !bytes.empty(); --changes)
+    for (auto changes = dice() % 3; changes > 0 && !bytes.empty(); --changes)
       bytes[dice() % bytes.size()] = static_cast<char>(dice());
     const std::string whole = read_in_pieces(bytes, 1U << 20);
     CHECK(whole != "outside");
