@@ -75,6 +75,11 @@ def test_a_value_of_the_host_is_found_again_by_its_name(t):
     assert SECRET not in missing.error_text
 
 
+def test_of_a_value_given_twice_the_last_counts(t):
+    t.sf("start", "--provider", "local", "--session", "s", "--env", "A=1", "--env", "A=2")
+    assert t.sf("exec", "s", "--", "printenv", "A").text == "2\n"
+
+
 def test_secrets_of_the_host_stay_outside(t):
     session = t.session()
     shown = t.sf("exec", session, "--", "sh", "-c", "env; cat /proc/self/environ",
