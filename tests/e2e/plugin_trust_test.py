@@ -107,12 +107,12 @@ def test_a_refused_plugin_is_not_said_to_be_absent(t):
 def test_services_that_this_host_does_not_offer(t):
     words = ["--plugin-path", fixture("other_services")]
     why = ("its manifest names services that this host does not offer: proces (did you mean "
-           "process?), http")
+           "process?), gpu")
     doctor = t.sf(*words, "plugins", "doctor", code=1)
     assert f"\n  stage: missing_dependency\n  why: {why}\n" in doctor.text, doctor
     (entry,) = [entry for entry in t.sf(*words, "plugins", "doctor", "--json", code=1).json[
         "candidates"] if not entry["usable"]]
-    assert entry["details"]["missingServices"] == ["proces", "http"], entry
+    assert entry["details"]["missingServices"] == ["proces", "gpu"], entry
     for action in (["run", "--provider", "fixture-other-services", "--", "true"],
                    ["describe", "fixture-other-services"]):
         failed = t.sf(*words, *action, code=125)

@@ -6,7 +6,7 @@
 //     policies:                 # by plugin name
 //       example:
 //         isolation: process    # or inline
-//         allow: {process: true, env: [EXAMPLE_TOKEN], secrets: [example]}
+//         allow: {process: true, hosts: [a.example], env: [EXAMPLE_TOKEN], secrets: [example]}
 //         runner: {user: nobody, memoryMb: 512, openFiles: 256}
 //   sandbox:
 //     provider: docker

@@ -24,10 +24,13 @@ enum class Isolation : std::uint8_t {
 struct PluginPolicy {
   Isolation isolation = Isolation::automatic;
   // Of a plugin in a process of its own:
-  bool process = false;             // it may start commands on this machine
-  std::set<std::string> env;        // variables of the host, of those that its manifest names
-  std::set<std::string> secrets;    // names
-  std::string user;                 // who it runs as; empty: the host's user
+  bool process = false;           // it may start commands on this machine
+  std::set<std::string> env;      // variables of the host, of those that its manifest names
+  std::set<std::string> secrets;  // names
+  // Where its requests may go: HOST, HOST:PORT, *.DOMAIN, *.DOMAIN:PORT or "*", as URLs have them.
+  std::set<std::string> hosts;
+  std::set<std::string> unix_sockets;  // absolute paths
+  std::string user;                    // who it runs as; empty: the host's user
   std::uint64_t memory_mb = 4096;   // of its data, and of each command that it starts; 0: no limit
   std::uint64_t open_files = 1024;  // 0: as the host's
 };

@@ -69,6 +69,10 @@ PluginPolicy read_policy(const json::Value& value) {
     const auto secrets = texts_of(member(*allow, "secrets"));
     out.env.insert(env.begin(), env.end());
     out.secrets.insert(secrets.begin(), secrets.end());
+    const auto hosts = texts_of(member(*allow, "hosts"));
+    const auto sockets = texts_of(member(*allow, "unixSockets"));
+    out.hosts.insert(hosts.begin(), hosts.end());
+    out.unix_sockets.insert(sockets.begin(), sockets.end());
   }
   if (const json::Value* runner = member(value, "runner")) {
     out.user = text_of(member(*runner, "user"));

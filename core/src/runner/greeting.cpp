@@ -83,6 +83,8 @@ std::string encode(const Hello& hello) {
   out.set("sha256", hello.sha256);
   out.set("env", std::move(env));
   out.set("grantedEnv", json::Array(hello.granted_env.begin(), hello.granted_env.end()));
+  out.set("hosts", json::Array(hello.hosts.begin(), hello.hosts.end()));
+  out.set("unixSockets", json::Array(hello.unix_sockets.begin(), hello.unix_sockets.end()));
   out.set("writable", json::Array(hello.writable.begin(), hello.writable.end()));
   out.set("data", hello.folders.data.string());
   out.set("cache", hello.folders.cache.string());
@@ -110,6 +112,8 @@ Result<Hello> decode_hello(std::string_view payload) {
     for (const auto& [name, value] : env->as_object())
       if (value.is_string()) out.env[name] = value.as_string();
   out.granted_env = texts_of(from, "grantedEnv");
+  out.hosts = texts_of(from, "hosts");
+  out.unix_sockets = texts_of(from, "unixSockets");
   out.writable = texts_of(from, "writable");
   out.folders = {text_of(from, "data"), text_of(from, "cache"), text_of(from, "runtime")};
   out.guest_program = text_of(from, "guest");

@@ -16,6 +16,8 @@ struct Hello {
   std::string path, origin, sha256;
   std::map<std::string, std::string> env;  // granted and set
   std::vector<std::string> granted_env;
+  std::vector<std::string> hosts;  // where its requests may go, as in PluginPolicy
+  std::vector<std::string> unix_sockets;
   std::vector<std::string> writable;  // the plugin's own folders
   PluginFolders folders;
   std::string guest_program;      // empty: no commands on this machine

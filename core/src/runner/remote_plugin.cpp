@@ -88,6 +88,8 @@ Hello hello_of(const RemotePlugin::Setup& setup) {
     out.granted_env.push_back(name);
     if (auto value = services.env ? services.env(name) : std::nullopt) out.env[name] = *value;
   }
+  out.hosts.assign(setup.policy.hosts.begin(), setup.policy.hosts.end());
+  out.unix_sockets.assign(setup.policy.unix_sockets.begin(), setup.policy.unix_sockets.end());
   out.folders = services.folders;
   if (uses(manifest, "paths")) out.writable = folders_of(setup);
   if (setup.policy.process) out.guest_program = services.guest_program.string();

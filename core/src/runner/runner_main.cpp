@@ -16,7 +16,9 @@
 #include "runner/greeting.hpp"
 #include "runner/harden.hpp"
 #include "runner/room.hpp"
+#include "sandforge/ext/host_http.h"
 #include "sandforge/runner.hpp"
+#include "services/http_grants.hpp"
 
 namespace sandforge::runner {
 namespace {
@@ -77,6 +79,20 @@ const sf_process_service kNoProcess = {
       return real->end_group(host, lane, group, grace_ms, done, op, err);
     }};
 
+sf_status create_granted_client(sf_host* host, sf_lane* lane, const sf_http_client_options* options,
+                                sf_http_client** client, const sf_error_sink* err) noexcept {
+  const auto* real = static_cast<const sf_http_service*>(services::http_service());
+  const Hello& hello = process().hello;
+  try {
+    const std::string& name = services::PluginHost::of(host).plugin().name();
+    const auto granted = services::check_grants({hello.hosts, hello.unix_sockets}, name, options);
+    if (!granted) return plugin::refuse(err, granted.error());
+  } catch (...) {
+    return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));
+  }
+  return real->client_create(host, lane, options, client, err);
+}
+
 const void* instead(std::string_view id) {
   static const sf_log_service log = {sizeof(sf_log_service), &Call<&sf_log_service::write>::call,
                                      &log_level};
@@ -85,11 +101,17 @@ const void* instead(std::string_view id) {
                                          &Call<&sf_state_service::set>::call};
   static const sf_secrets_service secrets = {sizeof(sf_secrets_service),
                                              &Call<&sf_secrets_service::get>::call};
+  static const sf_http_service http = [] {
+    auto table = *static_cast<const sf_http_service*>(services::http_service());
+    table.client_create = &create_granted_client;
+    return table;
+  }();
   const Hello& hello = process().hello;
   if (id == SF_SERVICE_LOG) return &log;
   if (id == SF_SERVICE_STATE && hello.has_state) return &state;
   if (id == SF_SERVICE_SECRETS && hello.has_secrets) return &secrets;
   if (id == SF_SERVICE_PROCESS && !hello.may_run_programs) return &kNoProcess;
+  if (id == SF_SERVICE_HTTP) return &http;
   return nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include "sandforge/ext/host_clock.h"
 #include "sandforge/ext/host_env.h"
 #include "sandforge/ext/host_executor.h"
+#include "sandforge/ext/host_http.h"
 #include "sandforge/ext/host_log.h"
 #include "sandforge/ext/host_paths.h"
 #include "sandforge/ext/host_process.h"
@@ -42,7 +43,7 @@ bool with_guest(const HostServices& services) {
   return services.runtime != nullptr && !services.guest_program.empty();
 }
 
-constexpr std::array<Service, 8> kServices = {{
+constexpr std::array<Service, 9> kServices = {{
     {SF_SERVICE_LOG, "log", log_service, always},
     {SF_SERVICE_ENV, "env", env_service, always},
     {SF_SERVICE_CLOCK, "clock", clock_service, always},
@@ -51,6 +52,7 @@ constexpr std::array<Service, 8> kServices = {{
     {SF_SERVICE_STATE, "state", state_service, with_state},
     {SF_SERVICE_SECRETS, "secrets", secrets_service, with_secrets},
     {SF_SERVICE_PROCESS, "process", process_service, with_guest},
+    {SF_SERVICE_HTTP, "http", http_service, with_runtime},
 }};
 
 }  // namespace

@@ -100,5 +100,6 @@ const void* executor_service() noexcept;
 const void* state_service() noexcept;
 const void* secrets_service() noexcept;
 const void* process_service() noexcept;
+const void* http_service() noexcept;
 
 }  // namespace sandforge::services

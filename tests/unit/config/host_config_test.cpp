@@ -55,7 +55,12 @@ TEST_CASE("Policies of plugins are read, with nothing granted by default", "[con
       "  policies:\n"
       "    one:\n"
       "      isolation: process\n"
-      "      allow: {process: true, env: [A, B], secrets: [s]}\n"
+      "      allow:\n"
+      "        process: true\n"
+      "        env: [A, B]\n"
+      "        secrets: [s]\n"
+      "        hosts: [api.example.com, '*.example.org:443', '[::1]:80', '*']\n"
+      "        unixSockets: [/run/docker.sock]\n"
       "      runner: {user: nobody, memoryMb: 512, openFiles: 0}\n"
       "    two: {isolation: inline}\n"
       "    three: {}\n");
@@ -66,6 +71,9 @@ TEST_CASE("Policies of plugins are read, with nothing granted by default", "[con
   CHECK(one.process);
   CHECK(one.env == std::set<std::string>{"A", "B"});
   CHECK(one.secrets == std::set<std::string>{"s"});
+  CHECK(one.hosts ==
+        std::set<std::string>{"api.example.com", "*.example.org:443", "[::1]:80", "*"});
+  CHECK(one.unix_sockets == std::set<std::string>{"/run/docker.sock"});
   CHECK(one.user == "nobody");
   CHECK(one.memory_mb == 512);
   CHECK(one.open_files == 0);
@@ -75,6 +83,8 @@ TEST_CASE("Policies of plugins are read, with nothing granted by default", "[con
   CHECK_FALSE(three.process);
   CHECK(three.env.empty());
   CHECK(three.secrets.empty());
+  CHECK(three.hosts.empty());
+  CHECK(three.unix_sockets.empty());
   CHECK(three.user.empty());
   CHECK(three.memory_mb == PluginPolicy().memory_mb);
   CHECK(three.open_files == PluginPolicy().open_files);
@@ -88,6 +98,13 @@ TEST_CASE("A policy with a mistake in it is refused", "[config]") {
   CHECK(report("{allow: {everything: true}}").find("unknown key \"everything\"") !=
         std::string::npos);
   CHECK(report("{allow: {env: A}}").find("expected array") != std::string::npos);
+  for (const char* host : {"'https://a.b'", "a/b", "''", "a.*", "'*a'", "'a:port'", "'user@a'"}) {
+    INFO(host);
+    CHECK(report("{allow: {hosts: [" + std::string(host) + "]}}")
+              .find("a host is HOST, HOST:PORT, *.DOMAIN") != std::string::npos);
+  }
+  CHECK(report("{allow: {unixSockets: [run/x]}}").find("a unix socket is an absolute path") !=
+        std::string::npos);
   CHECK(report("{runner: {memoryMb: -1}}").find("/runner/memoryMb") != std::string::npos);
 }
 

@@ -17,7 +17,9 @@ struct Web {
   Ground ground;
   std::optional<HttpClient> client;
 
-  Web() { client.emplace(ground.lane, HttpOptions("http://box")); }
+  explicit Web(const HttpOptions& options = HttpOptions("http://box")) {
+    client.emplace(ground.lane, options);
+  }
   ~Web() {
     ground.on_lane([&] { client.reset(); });
   }
@@ -34,6 +36,24 @@ struct Web {
 };
 
 }  // namespace
+
+TEST_CASE("options of a client and the deadline of a request reach the host") {
+  HttpOptions options("http://box");
+  options.proxy_url = "http://u:p@proxy:3128";
+  options.user_timeout = std::chrono::seconds(7);
+  options.keepalive = std::chrono::milliseconds(1500);
+  Web web(options);
+  HttpRequest request("GET", "/");
+  request.total_timeout = std::chrono::minutes(1);
+  web.ground.host.http.expect("GET", "/");
+  CHECK(web.send(request).status == 200);
+  const auto seen = web.ground.host.http.requests().at(0);
+  CHECK(seen.base_url == "http://box");
+  CHECK(seen.proxy_url == "http://u:p@proxy:3128");
+  CHECK(seen.user_timeout_ms == 7000);
+  CHECK(seen.keepalive_ms == 1500);
+  CHECK(seen.total_timeout_ms == 60'000);
+}
 
 TEST_CASE("a request goes out as it was made, and its answer comes back whole") {
   Web web;

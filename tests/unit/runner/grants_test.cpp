@@ -1,7 +1,11 @@
 // What a plugin in a process of its own gets: what the configuration grants, and nothing else.
 #include <fstream>
+#include <thread>
 
 #include <grp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +36,52 @@ class OwnGroups {
   std::vector<gid_t> before_;
 };
 
+// Answers one request on 127.0.0.1, when it is told to.
+class OneAnswer {
+ public:
+  OneAnswer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(at);
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    REQUIRE(::bind(socket_, address, size) == 0);
+    REQUIRE(::listen(socket_, 4) == 0);
+    REQUIRE(::getsockname(socket_, address, &size) == 0);
+    port = ntohs(at.sin_port);
+  }
+  ~OneAnswer() {
+    if (thread_.joinable()) thread_.join();
+    ::close(socket_);
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+
+  bool somebody_came() const { return waits(0); }
+  void answer(const std::string& body) {
+    thread_ = std::thread([this, body] {
+      if (!waits(60'000)) return;
+      const int peer = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+      std::string head;
+      char byte = 0;
+      while (head.find("\r\n\r\n") == std::string::npos && ::recv(peer, &byte, 1, 0) == 1)
+        head += byte;
+      const std::string text = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body;
+      ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
+      ::close(peer);
+    });
+  }
+  unsigned port = 0;
+
+ private:
+  bool waits(int ms) const {
+    pollfd state{socket_, POLLIN, 0};
+    return ::poll(&state, 1, ms) == 1;
+  }
+  const int socket_;
+  std::thread thread_;
+};
+
 }  // namespace
 
 TEST_CASE("nothing is granted by default, and the refusal names the grant", "[runner]") {
@@ -57,6 +107,40 @@ TEST_CASE("what is granted arrives, and only that", "[runner]") {
   CHECK(say(*sandbox, "secret my-token") == "my-token of s");
   CHECK(say(*sandbox, "secret your-token").find("error 12") == 0);
   CHECK(say(*sandbox, "secret other").find("error 2") == 0);  // granted, and there is none
+}
+
+TEST_CASE("requests go where the configuration grants it, and nowhere else", "[runner]") {
+  OneAnswer server;
+  const std::string url = "http://127.0.0.1:" + std::to_string(server.port);
+  const std::string refused = "error 12: the plugin unruly may not connect to ";
+  PluginPolicy policy;
+  SECTION("nothing by default") {
+    RunnerHost host(policy);
+    const auto sandbox = host.make();
+    CHECK(say(*sandbox, "http " + url) ==
+          refused + url.substr(7) +
+              ": the configuration grants it by plugins.policies.unruly.allow.hosts");
+    CHECK(say(*sandbox, "http unix:///run/x.sock") ==
+          refused +
+              "/run/x.sock: the configuration grants it by "
+              "plugins.policies.unruly.allow.unixSockets");
+    CHECK_FALSE(server.somebody_came());
+  }
+  SECTION("another port") {
+    policy.hosts = {"127.0.0.1:1", "localhost"};
+    RunnerHost host(policy);
+    const auto sandbox = host.make();
+    CHECK(say(*sandbox, "http " + url).find(refused) == 0);
+    CHECK_FALSE(server.somebody_came());
+  }
+  SECTION("granted") {
+    policy.hosts = {"127.0.0.1:" + std::to_string(server.port)};
+    RunnerHost host(policy);
+    const auto sandbox = host.make();
+    server.answer("hello");
+    CHECK(say(*sandbox, "http " + url) == "hello");
+    CHECK(say(*sandbox, "http http://127.0.0.1:1").find(refused) == 0);
+  }
 }
 
 TEST_CASE("no variable and no secret of the host is in the process's environment or command line",

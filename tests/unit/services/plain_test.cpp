@@ -44,9 +44,11 @@ TEST_CASE("services: those that the manifest names and the host has") {
   CHECK(ask(bench, SF_SERVICE_LOG) != nullptr);
   CHECK(ask(bench, SF_SERVICE_EXECUTOR) != nullptr);
   CHECK(ask(bench, SF_SERVICE_STATE) == nullptr);  // the host has no store
-  CHECK(ask(bench, SF_SERVICE_HTTP) == nullptr);
   CHECK(ask(bench, "sandforge.host.log/2") == nullptr);
   CHECK(ask(bench, SF_SERVICE_PROCESS) == nullptr);  // not in the manifest
+  CHECK(ask(bench, SF_SERVICE_HTTP) == nullptr);
+  Bench web({"http"});
+  CHECK(ask(web, SF_SERVICE_HTTP) != nullptr);
   CHECK(bench.plugin->faults.total() == 0);
   bench.plugin->host.attach(nullptr);
   CHECK(ask(bench, SF_SERVICE_LOG) == nullptr);

@@ -25,7 +25,7 @@ struct Web {
 
   Web() {
     const sf_http_client_options options{
-        sizeof options, str("http://box"), {}, {}, {}, 0, 0, 0, 0, 0};
+        sizeof options, str("http://box"), {}, {}, {}, 0, 0, 0, 0, 0, {}};
     host.http.client_create(&host, lane, &options, &client, nullptr);
   }
   ~Web() {

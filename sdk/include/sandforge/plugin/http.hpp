@@ -20,7 +20,10 @@ class HttpOptions {
   std::string ca_pem;
   std::string client_cert_pem;  // secret
   std::string client_key_pem;   // secret
+  std::string proxy_url;        // secret; http://[USER:PASSWORD@]HOST:PORT
   std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds user_timeout{0};  // for bytes that nobody acknowledges; 0: the system's
+  std::chrono::milliseconds keepalive{0};     // of TCP, after so long without a byte; 0: off
   std::uint32_t max_connections = 8;
 };
 
@@ -35,6 +38,7 @@ class HttpRequest {
   HttpHeaders headers;
   std::chrono::milliseconds timeout{30'000};       // to the head of the answer; 0: none
   std::chrono::milliseconds idle_timeout{30'000};  // between its bytes; 0: none
+  std::chrono::milliseconds total_timeout{0};      // from send to the whole answer; 0: none
   std::uint64_t max_answer = 1 << 20;              // bytes; a longer one is Code::no_space
   bool fresh_connection = false;                   // for what must not run twice
 };
@@ -119,6 +123,7 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
     raw.flags = request_.fresh_connection ? SF_HTTP_FRESH_CONNECTION : 0;
     raw.timeout_ms = static_cast<std::uint64_t>(request_.timeout.count());
     raw.idle_timeout_ms = static_cast<std::uint64_t>(request_.idle_timeout.count());
+    raw.total_timeout_ms = static_cast<std::uint64_t>(request_.total_timeout.count());
     raw.window = 1 << 16;
     const sf_stream_events io{sizeof io, this, on_data, [](void*) noexcept {}, on_done};
     const sf_http_events events{sizeof events, this, on_response,
@@ -228,7 +233,10 @@ class HttpClient {
     raw.ca_pem = to_str(options.ca_pem);
     raw.client_cert_pem = to_str(options.client_cert_pem);
     raw.client_key_pem = to_str(options.client_key_pem);
+    raw.proxy_url = to_str(options.proxy_url);
     raw.connect_timeout_ms = static_cast<std::uint64_t>(options.connect_timeout.count());
+    raw.user_timeout_ms = static_cast<std::uint64_t>(options.user_timeout.count());
+    raw.keepalive_ms = static_cast<std::uint64_t>(options.keepalive.count());
     raw.max_connections = options.max_connections;
     detail::ErrorCatcher errors;
     errors.check(

@@ -16,6 +16,11 @@ struct HttpRequest {
   std::string body;
   std::string subprotocols;
   std::uint32_t flags = 0;
+  std::uint64_t total_timeout_ms = 0;
+  // Of its client.
+  std::string proxy_url;
+  std::uint64_t user_timeout_ms = 0;
+  std::uint64_t keepalive_ms = 0;
 
   // Of the first header of that name, whatever its case; empty: there is none.
   std::string header(std::string_view name) const {
@@ -188,16 +193,20 @@ class HttpService : public sf_http_service {
     };
   }
   sf_http_client* create(Lane& lane, const sf_http_client_options& options) {
-    return reinterpret_cast<sf_http_client*>(new Client(*this, lane, text(options.base_url)));
+    return reinterpret_cast<sf_http_client*>(new Client(*this, lane, options));
   }
 
  private:
   struct Client {
     HttpService& service;
     Lane& lane;
-    std::string base_url;
-    Client(HttpService& of, Lane& on, std::string url)
-        : service(of), lane(on), base_url(std::move(url)) {
+    HttpRequest request;  // what all of its requests have
+    Client(HttpService& of, Lane& on, const sf_http_client_options& options)
+        : service(of), lane(on) {
+      request.base_url = text(options.base_url);
+      if (SF_HAS(&options, proxy_url)) request.proxy_url = text(options.proxy_url);
+      request.user_timeout_ms = options.user_timeout_ms;
+      request.keepalive_ms = options.keepalive_ms;
       lane.retain();
       ++live_clients;
     }
@@ -212,12 +221,13 @@ class HttpService : public sf_http_service {
   sf_stream* begin(Client& client, const sf_http_request& asked, const sf_stream_events& io,
                    const sf_http_events& events) {
     auto exchange = std::make_shared<Exchange>();
-    exchange->base_url = client.base_url;
+    static_cast<HttpRequest&>(*exchange) = client.request;
     exchange->method = text(asked.method);
     exchange->target = text(asked.target);
     exchange->body = text(asked.body);
     exchange->flags = asked.flags;
     exchange->subprotocols = text(asked.subprotocols);
+    if (SF_HAS(&asked, total_timeout_ms)) exchange->total_timeout_ms = asked.total_timeout_ms;
     for (std::size_t i = 0; i < asked.header_count; ++i)
       exchange->headers.emplace_back(text(asked.headers[i].name), text(asked.headers[i].value));
     exchange->events = events;

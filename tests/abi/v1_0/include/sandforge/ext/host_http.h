@@ -36,6 +36,11 @@ typedef struct sf_http_client_options {
   uint64_t keepalive_ms;    /* TCP keepalive idle time; 0: off */
   uint32_t max_connections;
   uint32_t reserved;
+  /*
+   * http://[USER:PASSWORD@]HOST:PORT, percent-encoded; secret; empty: none. An https base goes
+   * through it by CONNECT, an http base by requests that name the whole URL. Not for unix sockets.
+   */
+  sf_str proxy_url;
 } sf_http_client_options;
 
 #define SF_HTTP_FRESH_CONNECTION 1u /* for what must not run twice */
@@ -46,8 +51,10 @@ typedef struct sf_http_client_options {
  */
 #define SF_HTTP_UPGRADE 2u
 /*
- * After the handshake the stream carries messages (SF_DATA_*). shutdown_write closes with code
- * 1000; cancel drops the connection. A refused handshake is an ordinary answer.
+ * A GET without a body. After the handshake the stream carries messages (SF_DATA_*); until then
+ * write accepts nothing, and on_writable comes after on_response. shutdown_write closes with code
+ * 1000: messages come until the other end has closed, too. cancel drops the connection. A refused
+ * handshake is an ordinary answer.
  */
 #define SF_HTTP_WEBSOCKET 4u
 /* The body is what is written to the stream: chunked, unless headers has a Content-Length. */
@@ -64,9 +71,15 @@ typedef struct sf_http_request { /* APPENDABLE */
   uint32_t reserved;
   uint64_t timeout_ms;      /* to the response head; 0: none */
   uint64_t idle_timeout_ms; /* between bytes; 0: none */
-  uint64_t ping_ms;         /* WebSocket pings; 0: none */
-  uint64_t window;          /* first credit of the response */
-  sf_str subprotocols;      /* WebSocket, comma separated */
+  /*
+   * WebSocket: a ping after so long without a byte; nothing for as long again ends the connection.
+   * 0: none
+   */
+  uint64_t ping_ms;
+  uint64_t window;           /* first credit of the response */
+  sf_str subprotocols;       /* WebSocket, comma separated */
+  uint64_t total_timeout_ms; /* from the call to done; 0: none */
+  uint64_t close_timeout_ms; /* WebSocket: for the answer to a close; 0: 5000 */
 } sf_http_request;
 
 typedef struct sf_http_response { /* APPENDABLE */
