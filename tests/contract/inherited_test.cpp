@@ -79,8 +79,7 @@ TEST_CASE_METHOD(LocalFixture, "A17 a given environment replaces the inherited o
   CHECK(sandbox->exec({"printenv", "GIVEN"}).out == "option\n");
 }
 
-TEST_CASE_METHOD(LocalFixture, "A17 so does one that the session's context gives",
-                 "[cases.A17]") {
+TEST_CASE_METHOD(LocalFixture, "A17 so does one that the session's context gives", "[cases.A17]") {
   auto context = std::make_shared<SessionContext>();
   context->session_id = SessionId("s");
   context->env = [](const SessionContext&) -> std::optional<EnvMap> {
