@@ -110,11 +110,19 @@ TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract", "[case
   // No boundary against the host's user, and it says so.
   REQUIRE(info.metadata.find("isolation") != nullptr);
   CHECK(*info.metadata.find("isolation") == json::Value("none"));
+  REQUIRE(info.metadata.find("platform") != nullptr);
+  CHECK(*info.metadata.find("platform") == json::Value("linux"));
+  // Of the machine as its commands see it.
+  const auto memory = std::stoull(sh(*sandbox, "awk '/^MemTotal/ { print $2 }' /proc/meminfo").out);
+  CHECK(info.machine.memory_mb == memory / 1024);
+  const auto cores = std::stoull(sh(*sandbox, "grep -c ^processor /proc/cpuinfo").out);
+  CHECK(info.machine.cpu_millis == cores * 1000);
 
   const auto text = json::write(to_json(info));
   CAPTURE(text);
-  for (const char* key : {"\"id\"", "\"name\"", "\"provider\"", "\"status\":\"running\"",
-                          "\"createdAt\"", "\"lastUsedAt\"", "\"metadata\""})
+  for (const char* key :
+       {"\"id\"", "\"name\"", "\"provider\"", "\"status\":\"running\"", "\"createdAt\"",
+        "\"lastUsedAt\"", "\"metadata\"", "\"memoryMB\"", "\"cpuCores\""})
     CHECK(text.find(key) != std::string::npos);
 
   sandbox->stop();
