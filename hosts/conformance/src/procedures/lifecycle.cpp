@@ -293,8 +293,8 @@ void destroyed_outside_then_start(Host& host) {
 
 // ---- D06
 
-// From an object that knows no more than these ids of a sandbox that runs a command.
-void destroys_running(Host& host, const std::string& name, bool session, bool provider_id) {
+// From an object that knows no more than the session's id, and the provider's where it is told.
+void destroys_running(Host& host, const std::string& name, bool provider_id) {
   const auto first = host.started(name);
   if (provider_id && !first->sandbox_id()) return;
   CAPTURE(name);
@@ -303,7 +303,7 @@ void destroys_running(Host& host, const std::string& name, bool session, bool pr
   REQUIRE(process->running());
   const auto asked = std::make_shared<Asked>();
   auto context = watched_context(asked);
-  if (session) context->session_id = SessionId(host.id(name));
+  context->session_id = SessionId(host.id(name));
   if (provider_id) context->sandbox_id = first->sandbox_id();
   SandboxConfig config;
   config.context = context;
@@ -317,9 +317,8 @@ void destroys_running(Host& host, const std::string& name, bool session, bool pr
 }
 
 void destroy_by_session_id(Host& host) {
-  destroys_running(host, "session", true, false);
-  destroys_running(host, "provider", false, true);
-  destroys_running(host, "both", true, true);
+  destroys_running(host, "session", false);
+  destroys_running(host, "both", true);
 }
 
 void destroy_what_never_was(Host& host) {
