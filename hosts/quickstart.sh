@@ -66,6 +66,13 @@ cleanup() {
 trap cleanup EXIT
 export SANDFORGE_LOCAL_ROOT=$work/sandboxes SANDFORGE_STATE_DIR=$work/state
 unset MASTRACODE_LOCAL_SANDBOX_ROOT
+# As root on somebody else's checkout: git reads another user's repository only where that is said,
+# and it listens to the home folder alone.
+if [[ $(stat -c %u "$root") != "$(id -u)" ]]; then
+  mkdir "$work/home"
+  export HOME=$work/home
+  git config --global --add safe.directory '*'
+fi
 
 step "The main job: this repository in a sandbox"
 show sandforge run --provider local --repo "file://$root" --setup 'ls' -- git log --oneline -1

@@ -81,8 +81,8 @@ stage_test() {
   local results=$PWD/$build/results.xml output=$build/tests.log only=() also=
   [[ -z $label ]] || only=(-L "^$label\$")
   rm -f "$results"
-  # In CI a test that fails is run once more, so that a stall of a shared machine is no failure: what
-  # fails first is in the output above the totals all the same.
+  # In CI a test that fails is run once more, so that a stall of a shared machine is no failure: the
+  # summary names it.
   local again=()
   [[ -z ${CI:-} ]] || again=(--repeat until-pass:2)
   ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${again[@]}" \
@@ -92,7 +92,7 @@ stage_test() {
   if grep -qE 'WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer|: runtime error: ' "$output"; then
     also="a sanitizer's report (see the failed tests above)"
   fi
-  awk -v "also=$also" -f tests/tools/summary.awk "$results"
+  awk -v "also=$also" -f tests/tools/summary.awk "$output" "$results"
 }
 
 for stage in "${stages[@]}"; do

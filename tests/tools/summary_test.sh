@@ -21,16 +21,25 @@ trap 'rm -rf "$work"' EXIT
   printf '\t</testcase>\n</testsuite>\n'
 } >"$work/results.xml"
 
+{
+  printf ' 1/4 Test #9: good & <quick> ...............***Failed    0.42 sec\n'
+  printf '      Start  2: bad\n'
+  printf ' 2/4 Test #2: bad ..........................***Timeout   9.00 sec\n'
+} >"$work/tests.log"
+
 expected='
 Skipped:
   left out: no "docker" & no network
+
+Passed only when run again:
+  good & <quick>
 
 Failed:
   bad
   absent: Unable to find executable
 
 1 passed, 2 failed, 1 skipped'
-if actual=$(awk -f "$here/summary.awk" "$work/results.xml"); then
+if actual=$(awk -f "$here/summary.awk" "$work/tests.log" "$work/results.xml"); then
   echo "failed tests gave exit code 0"
   exit 1
 fi

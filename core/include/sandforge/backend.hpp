@@ -109,6 +109,8 @@ struct StartResult {
   std::optional<TemplateId> template_pending;  // the exact template is still being built
   std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;  // for a person, without credentials
+  std::vector<std::string>
+      env_names;  // variables that a machine which ran before has, as far as told
 };
 
 // What the provider knows of its machine now; absent: not known.

@@ -43,6 +43,7 @@ struct StartedInfo {
   std::optional<TemplateId> template_pending;
   std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;
+  std::vector<std::string> env_names;  // variables that a machine which ran before has, if it tells
 };
 
 // Runs once per start that booted or reattached, before start answers. While it runs the sandbox is
@@ -95,8 +96,9 @@ struct SandboxConfig {
   // What a provider gets to end a start that is cancelled. Then the start fails with timeout all
   // the same, and what waits for it goes on.
   std::chrono::milliseconds cancel_grace{10'000};
-  std::optional<EnvMap> env;     // the sandbox's own, where the context's function gives none
-  EnvMap overlay;                // seed of the runtime overlay
+  std::optional<EnvMap> env;  // the sandbox's own, where the context's function gives none
+  EnvMap overlay;             // seed of the runtime overlay
+  EnvMap left_env;  // laid over env at each start and left with the machine, for hosts to come
   TemplateFn template_document;  // null: none
   Instructions instructions;
   Hooks hooks;

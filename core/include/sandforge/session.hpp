@@ -83,7 +83,8 @@ class Session {
   virtual const std::shared_ptr<Sandbox>& sandbox() const = 0;
   virtual SessionRecord record() const = 0;  // as last read or written by this host
   virtual bool made_here() const = 0;        // recorded by the open that made this object
-  // Variables whose values were given to another host only, and that no reference leads to.
+  // Variables whose values were given to another host only, that no reference leads to, and that
+  // the machine does not have either, as far as its last start told.
   virtual std::vector<std::string> missing_env() const = 0;
   // Of the last set-up that this object ran; nothing when it was not its turn.
   virtual std::optional<SetupReport> setup_report() const = 0;

@@ -49,6 +49,8 @@ Result<StartResult> read_start(Plugin& plugin, const sf_start_result* result) {
     out.template_retry_after = std::chrono::milliseconds(
         std::min<std::uint64_t>(*after, std::numeric_limits<std::int32_t>::max()));
   out.warnings = copy_strings(plugin, result->warnings, "the warnings of start");
+  if (SF_HAS(result, env_names))
+    out.env_names = copy_strings(plugin, result->env_names, "the variables of a machine");
   return out;
 }
 

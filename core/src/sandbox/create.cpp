@@ -45,7 +45,8 @@ Result<void> check_config(const SandboxConfig& config) {
     return invalid("a time limit of the start is negative", "sandbox.start_timeout");
   if (config.idle_timeout && config.idle_timeout->count() < 0)
     return invalid("the idle timeout is negative", "sandbox.idle_timeout");
-  if (auto bad = check_env(config.overlay)) return *std::move(bad);
+  for (const auto* env : {&config.overlay, &config.left_env})
+    if (auto bad = check_env(*env)) return *std::move(bad);
   if (config.env)
     if (auto bad = check_env(*config.env)) return *std::move(bad);
   return {};
@@ -80,6 +81,7 @@ Result<std::shared_ptr<Sandbox>> SandboxImpl::clone(CloneOptions options) const 
     context->env = nullptr;
     config.env = std::move(options.env);
     config.overlay.clear();
+    config.left_env.clear();
   }
   if (options.working_directory) config.working_directory = options.working_directory;
   if (options.idle_timeout) config.idle_timeout = options.idle_timeout;

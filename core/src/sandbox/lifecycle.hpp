@@ -34,6 +34,7 @@ class Lifecycle {
     std::shared_ptr<const SessionContext> context;
     CreateRequest request;  // without context and lane
     std::optional<EnvMap> env;
+    EnvMap left_env;
     TemplateFn template_document;
     std::chrono::milliseconds start_timeout{0};  // 0: none
     std::chrono::milliseconds start_patience{0};

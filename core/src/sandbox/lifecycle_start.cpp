@@ -37,6 +37,8 @@ Result<StartRequest> Lifecycle::start_request() {
     request.env_given = true;
     request.env = *std::move(env);
   }
+  for (const auto& [name, value] : plan_.left_env)
+    request.env[name] = value;
   // One key for all tries: what an interrupted one made is adopted, not made again.
   if (idempotency_key_.empty()) idempotency_key_ = random_hex(16);
   request.idempotency_key = idempotency_key_;
@@ -168,6 +170,7 @@ void Lifecycle::start_answered(Result<StartResult> result) {
   info.setup_unfinished = setup_was_open_ && answer.outcome != StartOutcome::created;
   info.template_pending = std::move(answer.template_pending);
   info.template_retry_after = answer.template_retry_after;
+  info.env_names = std::move(answer.env_names);
   info.warnings = std::move(answer.warnings);
   info.warnings.insert(info.warnings.end(), std::make_move_iterator(warnings_.begin()),
                        std::make_move_iterator(warnings_.end()));

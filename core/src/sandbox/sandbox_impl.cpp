@@ -15,6 +15,7 @@ Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
   plan.provider = provider;
   plan.context = config.context;
   plan.env = config.env;
+  plan.left_env = config.left_env;
   plan.template_document = config.template_document;
   plan.start_timeout = config.start_timeout.value_or(std::chrono::milliseconds(0));
   plan.start_patience = config.start_patience;

@@ -184,6 +184,7 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
     config.idle_timeout = std::chrono::milliseconds(idle->as_integer());
   config.env = parts.provider.env;
   config.overlay = parts.env.values;
+  config.left_env = parts.env.values;
   config.hooks.on_start = make_session_hook(hook);
   // Not the hook's business: a user may put another one in its place.
   config.hooks.after_start = [core, lane = services->runtime.make_lane()](Handler<void> done) {
@@ -208,8 +209,14 @@ SessionImpl::SessionImpl(std::shared_ptr<SessionCore> core, std::shared_ptr<Setu
       missing_(parts.env.missing) {}
 
 std::vector<std::string> SessionImpl::missing_env() const {
+  const auto started = sandbox_->started();
   const std::lock_guard lock(mutex_);
-  return missing_;
+  std::vector<std::string> out;
+  for (const auto& name : missing_)
+    if (!started || std::find(started->env_names.begin(), started->env_names.end(), name) ==
+                        started->env_names.end())
+      out.push_back(name);
+  return out;
 }
 
 std::optional<SetupReport> SessionImpl::setup_report() const {

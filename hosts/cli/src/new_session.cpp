@@ -94,6 +94,15 @@ void tell_warnings(App& app, const Session& session, const StartedInfo& info) {
     app.terminal().warn("the set-up of '" + name + "' failed");
 }
 
+void warn_of_missing_env(App& app, const Session& session,
+                         const std::vector<SessionVariable>& given) {
+  for (const auto& name : session.missing_env())
+    if (std::none_of(given.begin(), given.end(),
+                     [&](const SessionVariable& variable) { return variable.name == name; }))
+      app.terminal().warn("the value of " + name +
+                          " was given to another call only; name it again with --env");
+}
+
 }  // namespace
 
 SetupOptions setup_options(App& app, const SessionArguments& arguments) {
@@ -146,11 +155,11 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
       out.warnings.push_back(not_applied_text(options, out.session->id()));
       if (!app.terminal().json()) app.terminal().warn(out.warnings.back());
     }
-  warn_of_missing_env(app, *out.session);
   return out;
 }
 
-StartedInfo start_session(App& app, const Session& session) {
+StartedInfo start_session(App& app, const Session& session,
+                          const std::vector<SessionVariable>& given) {
   StartedInfo info;
   try {
     info = session.sandbox()->start();
@@ -158,8 +167,10 @@ StartedInfo start_session(App& app, const Session& session) {
     auto error = failure.error();
     error.message = app.redactor().redact(error.message);
     error.details = masked(app.redactor(), error.details).as_object();
+    warn_of_missing_env(app, session, given);
     throw_error(std::move(error));
   }
+  warn_of_missing_env(app, session, given);
   if (!app.terminal().json()) tell_warnings(app, session, info);
   return info;
 }
@@ -168,15 +179,6 @@ std::optional<std::string> default_cwd(const SessionRecord& record) {
   if (record.plan.repositories.size() != 1) return std::nullopt;
   const auto& directory = record.plan.repositories[0].directory;
   return directory.empty() ? std::nullopt : std::optional(directory);
-}
-
-void warn_of_missing_env(App& app, const Session& session,
-                         const std::vector<SessionVariable>& given) {
-  for (const auto& name : session.missing_env())
-    if (std::none_of(given.begin(), given.end(),
-                     [&](const SessionVariable& variable) { return variable.name == name; }))
-      app.terminal().warn("the value of " + name +
-                          " was given to another call only; name it again with --env");
 }
 
 json::Object started_json(const Session& session, const StartedInfo& info,

@@ -17,18 +17,16 @@ struct NewSession {
 // Opens it, without starting it. keep: also a `run` that made it leaves it. Throws the Error.
 NewSession open_session(App& app, const SessionArguments& arguments, bool keep);
 
-// Starts it, with steps of set-up on standard error. An interrupt ends the set-up.
-StartedInfo start_session(App& app, const Session& session);
+// Starts it, with steps of set-up on standard error. An interrupt ends the set-up. Warns of the
+// variables whose values neither this host nor the machine has; `given` to this command are known.
+StartedInfo start_session(App& app, const Session& session,
+                          const std::vector<SessionVariable>& given = {});
 
 // Set-up options that tell of their steps as the arguments want it.
 SetupOptions setup_options(App& app, const SessionArguments& arguments);
 
 // Where commands run unless they say otherwise: inside the repository if there is exactly one.
 std::optional<std::string> default_cwd(const SessionRecord& record);
-
-// Names the variables whose values only another host knows; those given to this command are known.
-void warn_of_missing_env(App& app, const Session& session,
-                         const std::vector<SessionVariable>& given = {});
 
 // Why a command ended, where its exit code does not tell a person.
 void tell_end(App& app, const Session& session, const ForegroundResult& ended);

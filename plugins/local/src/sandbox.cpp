@@ -180,8 +180,16 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   env->replace_all = true;
   for (auto& [name, value] : base)
     env->entries.emplace_back(name, value);
+  // For a guest that runs already: it keeps what it was given before, but for these.
+  auto more = std::make_shared<guest::EnvSetRequest>();
+  for (std::size_t i = 0; i < request.env_count; ++i) {
+    const auto& entry = request.env[i];
+    std::optional<std::string> value;
+    if (entry.value.ptr != nullptr) value = std::string(view(entry.value));
+    more->entries.emplace_back(std::string(view(entry.name)), std::move(value));
+  }
 
-  with_link(Guest::running, [self = shared_from_this(), env, given, events](
+  with_link(Guest::running, [self = shared_from_this(), env, more, given, events](
                                 const Failure* failure, const std::shared_ptr<GuestLink>& link,
                                 LinkFacts facts) {
     // What is there now must be found again, whatever becomes of this start.
@@ -190,16 +198,25 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
-    const auto answered = [self, events, facts](const Failure* refused) {
-      if (refused == nullptr) return self->started(events, facts);
-      with_error(*refused, [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
+    const auto failed = [events](const Failure& problem) {
+      with_error(problem, [&](const sf_error* error) { events.done(events.ctx, error, nullptr); });
     };
-    const auto bring_environment = [self, env, given, facts, link,
+    const auto answered = [self, events, facts, link, failed](const Failure* refused) {
+      if (refused != nullptr) return failed(*refused);
+      if (facts.guest_started) return self->started(events, facts, {});
+      link->request([](guest::GuestClient& client) { return client.env_get(); },
+                    std::make_shared<NamesListener>(
+                        [self, events, facts](const std::vector<std::string>& names) {
+                          self->started(events, facts, names);
+                        },
+                        failed));
+    };
+    const auto bring_environment = [self, env, more, given, facts, link,
                                     answered](const Failure* refused) {
-      // A guest that runs already keeps the environment that it was given, unless this host brings
-      // one.
-      if (refused != nullptr || (!facts.guest_started && !given)) return answered(refused);
-      link->request([&](guest::GuestClient& client) { return client.env_set(*env); },
+      const auto& brought = facts.guest_started || given ? env : more;
+      if (refused != nullptr || (brought == more && more->entries.empty()))
+        return answered(refused);
+      link->request([&](guest::GuestClient& client) { return client.env_set(*brought); },
                     std::make_shared<ReplyListener>(answered));
     };
     // The folder was removed behind the guest's back: what it runs belongs to a machine that is
@@ -212,7 +229,8 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
   });
 }
 
-void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
+void SandboxObject::started(const sf_start_events& events, LinkFacts facts,
+                            const std::vector<std::string>& names) {
   const std::string id = place_.folder();
   const std::string folder = place_.commands_folder();
   sf_start_result result{};
@@ -222,6 +240,11 @@ void SandboxObject::started(const sf_start_events& events, LinkFacts facts) {
   result.sandbox_id = as_str(id);
   result.working_directory = as_str(folder);
   result.template_retry_after_ms = SF_NONE;
+  json::Array list;
+  for (const auto& name : names)
+    list.emplace_back(name);
+  const std::string env_names = json::write(json::Value(std::move(list)));
+  result.env_names = as_str(env_names);
   events.done(events.ctx, nullptr, &result);
 }
 

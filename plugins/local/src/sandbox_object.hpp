@@ -63,7 +63,8 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   void adopt(GuestConnection connection, LinkFn then);
   // Null where the host has no timer: then it never comes.
   sf_op* after(std::uint64_t delay_ms, std::function<void()> work);
-  void started(const sf_start_events& events, LinkFacts facts);
+  void started(const sf_start_events& events, LinkFacts facts,
+               const std::vector<std::string>& names);
   // done comes once: when the function that is returned is called, or with `late` after the time,
   // when the link is closed.
   std::function<void(const Failure*)> limited(std::uint64_t limit_ms, Failure late,
@@ -93,6 +94,21 @@ class ReplyListener final : public ChannelListener {
 
  private:
   std::function<void(const Failure*)> done_;
+};
+
+// Asks for the names of the environment that a guest has; those that are no UTF-8 are left out.
+class NamesListener final : public ChannelListener {
+ public:
+  NamesListener(std::function<void(const std::vector<std::string>&)> done,
+                std::function<void(const Failure&)> failed)
+      : done_(std::move(done)), failed_(std::move(failed)) {}
+  void on_environment(const guest::EnvReply& reply) override;
+  void on_error(const guest::ErrorInfo& error) override;
+  void on_lost(bool may_have_started) override;
+
+ private:
+  std::function<void(const std::vector<std::string>&)> done_;
+  std::function<void(const Failure&)> failed_;
 };
 
 }  // namespace sandforge::local

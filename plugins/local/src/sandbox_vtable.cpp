@@ -3,6 +3,7 @@
 #include "sandbox_object.hpp"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge::local {
 namespace {
@@ -42,6 +43,21 @@ void ReplyListener::on_error(const guest::ErrorInfo& error) {
 void ReplyListener::on_lost(bool may_have_started) {
   const Failure failure = guest_lost(may_have_started);
   done_(&failure);
+}
+
+void NamesListener::on_environment(const guest::EnvReply& reply) {
+  std::vector<std::string> names;
+  for (const auto& entry : reply.entries)
+    if (is_valid_utf8(entry.name)) names.push_back(entry.name);
+  done_(names);
+}
+
+void NamesListener::on_error(const guest::ErrorInfo& error) {
+  failed_(from_guest(error));
+}
+
+void NamesListener::on_lost(bool may_have_started) {
+  failed_(guest_lost(may_have_started));
 }
 
 const sf_sandbox_vtbl SandboxObject::kSandbox = {

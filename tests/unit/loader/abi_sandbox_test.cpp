@@ -189,6 +189,7 @@ TEST_CASE("sandbox: start with everything") {
       result.template_pending_id = str("t1");
       result.template_retry_after_ms = 30;
       result.warnings = str("[\"careful\"]");
+      result.env_names = str("[\"A\",\"HOME\"]");
       events.done(events.ctx, nullptr, &result);
     }).detach();
     return SF_OK;
@@ -210,6 +211,7 @@ TEST_CASE("sandbox: start with everything") {
   CHECK(result->template_pending->str() == "t1");
   CHECK(result->template_retry_after == std::chrono::milliseconds(30));
   CHECK(result->warnings == Events{"careful"});
+  CHECK(result->env_names == Events{"A", "HOME"});
   bench.settle(bench.sandbox_lane);
   CHECK(FakeOp::alive == 0);
   CHECK(bench.plugin->faults.total() == 0);

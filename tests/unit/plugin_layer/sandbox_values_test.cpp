@@ -34,7 +34,7 @@ class Heard {
               me.texts = testing::text(raw->sandbox_id) + " " +
                          testing::text(raw->working_directory) + " " +
                          testing::text(raw->template_pending_id) + " " +
-                         testing::text(raw->warnings);
+                         testing::text(raw->warnings) + " " + testing::text(raw->env_names);
             }};
   }
 };
@@ -107,12 +107,13 @@ TEST_CASE("how a start went is told with all of its parts") {
   started.template_pending_id = "build";
   started.template_retry_after = std::chrono::milliseconds(250);
   started.warnings = {"slow"};
+  started.env_names = {"A", "B"};
   starting.end(nullptr, &started);
   CHECK(heard.result.struct_size == sizeof(sf_start_result));
   CHECK(heard.result.outcome == SF_OUTCOME_CREATED);
   CHECK(heard.result.provenance == SF_PROVENANCE_FAMILY);
   CHECK(heard.result.template_retry_after_ms == 250);
-  CHECK(heard.texts == R"(id /work build ["slow"])");
+  CHECK(heard.texts == R"(id /work build ["slow"] ["A","B"])");
 
   const Started nothing;
   starting.end(nullptr, &nothing);
@@ -121,7 +122,7 @@ TEST_CASE("how a start went is told with all of its parts") {
   CHECK(heard.result.sandbox_id.ptr == nullptr);
   CHECK(heard.result.template_pending_id.ptr == nullptr);
   CHECK(heard.result.template_retry_after_ms == SF_NONE);
-  CHECK(heard.texts == "   ");
+  CHECK(heard.texts == "    ");
 
   const sf_error error = detail::plain_error(SF_GONE, "no machine");
   starting.end(&error, nullptr);

@@ -138,10 +138,24 @@ TEST_CASE("options reach the provider") {
   CHECK_FALSE(f.world->process(1)->command.cwd.has_value());
 }
 
+TEST_CASE("the environment: what is left with the machine does not replace the default") {
+  SandboxConfig config;
+  config.left_env = {{"LEFT", "1"}};
+  Fixture f(config);
+  f.sandbox->start();
+  CHECK_FALSE(f.world->starts()[0].env_given);
+  CHECK(f.world->starts()[0].env == EnvMap{{"LEFT", "1"}});
+  CloneOptions other;
+  other.env = EnvMap{{"OWN", "2"}};
+  f.sandbox->clone(other).value()->start();
+  CHECK(f.world->starts()[1].env == EnvMap{{"OWN", "2"}});
+}
+
 TEST_CASE("the environment: overlay, then the call, then an explicit unset") {
   SandboxConfig config;
   config.env = EnvMap{{"BASE", "1"}};
   config.overlay = {{"A", "overlay"}, {"B", "overlay"}, {"C", "overlay"}};
+  config.left_env = {{"LEFT", "with the machine"}};
   Fixture f(config);
   ExecOptions options;
   options.env = {{"B", "call"}, {"C", std::nullopt}};
@@ -150,7 +164,7 @@ TEST_CASE("the environment: overlay, then the call, then an explicit unset") {
   CHECK(f.world->process(0)->command.env == expected);
   // The sandbox's own goes with its start.
   CHECK(f.world->starts()[0].env_given);
-  CHECK(f.world->starts()[0].env == EnvMap{{"BASE", "1"}});
+  CHECK(f.world->starts()[0].env == EnvMap{{"BASE", "1"}, {"LEFT", "with the machine"}});
   // The next call sees the first again.
   CHECK(f.sandbox->execute_command("printenv B").out == "overlay\n");
 

@@ -184,6 +184,19 @@ TEST_CASE("A second host finds the session and its machine") {
   CHECK(again->missing_env().empty());
   CHECK(printenv(again, "TOKEN") == "s3cr3t-value\n");
 
+  // A machine that tells what it has: nothing is missing once it was started.
+  const auto third = site.host();
+  fake::StartScript script;
+  script.result.emplace();
+  script.result->outcome = StartOutcome::connected;
+  script.result->sandbox_id = site.record("s1").sandbox_id;
+  script.result->env_names = {"HOME", "TOKEN"};
+  site.world->next_start(script);
+  const auto later = third.manager->attach(SessionId("s1"));
+  CHECK(later->missing_env() == std::vector<std::string>{"TOKEN"});
+  third.manager->start(SessionId("s1"));
+  CHECK(later->missing_env().empty());
+
   std::string database;
   for (const auto* suffix : {"", "-wal"}) {
     std::ifstream file(site.dir / ("sessions.db" + std::string(suffix)), std::ios::binary);

@@ -8,7 +8,6 @@ namespace sandforge::cli {
 
 int exec_command(App& app, const ExecArguments& arguments) {
   const auto session = app.manager(setup_options(app, {})).attach(SessionId(arguments.session));
-  warn_of_missing_env(app, *session, arguments.env);
 
   ForegroundOptions options;
   options.command = arguments.command;
@@ -18,7 +17,7 @@ int exec_command(App& app, const ExecArguments& arguments) {
   options.capture = app.terminal().json();
   options.stdin_open =
       arguments.command.stdin_wanted || (!arguments.command.stdin_refused && ::isatty(0) != 1);
-  start_session(app, *session);
+  start_session(app, *session, arguments.env);
   const auto ended = run_foreground(session->sandbox(), options, app.interrupts());
   if (app.terminal().json()) {
     json::Object out;

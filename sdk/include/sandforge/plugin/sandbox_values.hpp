@@ -34,6 +34,8 @@ class Started {
   std::optional<std::string> template_pending_id;  // while the exact template is still being built
   std::optional<std::chrono::milliseconds> template_retry_after;
   std::vector<std::string> warnings;  // without credentials
+  std::vector<std::string>
+      env_names;  // variables that a machine which ran before has; may be empty
 };
 
 // A start: what the host wants, and how to tell it the id early. Valid until start has ended.
@@ -76,6 +78,7 @@ class Starting {
   void end(const sf_error* error, const Started* started) const {
     if (error != nullptr) return events_.done(events_.ctx, error, nullptr);
     const std::string warnings = detail::string_array(started->warnings);
+    const std::string env_names = detail::string_array(started->env_names);
     const auto& retry = started->template_retry_after;
     const sf_start_result raw{sizeof raw,
                               static_cast<std::uint32_t>(started->outcome),
@@ -84,7 +87,8 @@ class Starting {
                               to_str(started->working_directory),
                               maybe_str(started->template_pending_id),
                               retry ? static_cast<std::uint64_t>(retry->count()) : SF_NONE,
-                              to_str(warnings)};
+                              to_str(warnings),
+                              to_str(env_names)};
     events_.done(events_.ctx, nullptr, &raw);
   }
 
