@@ -62,6 +62,8 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
 }
 
 Supervisor::~Supervisor() {
+  // They tell their channels, which belong to the connections.
+  processes_.clear();
   // Stays for as long as detached commands are in it; a later guest removes it then.
   group_.leave_and_remove();
 }
