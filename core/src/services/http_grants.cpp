@@ -15,7 +15,7 @@ namespace {
 
 Error not_granted(const std::string& plugin, const std::string& where, const char* member,
                   const char* reason) {
-  return Error(Status::forbidden,
+  return Error(Status::unsupported,
                fmt::format("the plugin {} may not connect to {}: the configuration grants it by "
                            "plugins.policies.{}.allow.{}",
                            plugin, where, plugin, member),

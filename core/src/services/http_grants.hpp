@@ -14,7 +14,7 @@ struct HttpGrants {
   std::vector<std::string> unix_sockets;
 };
 
-// Both the base and the proxy of a client must be granted. forbidden: one is not, and the message
+// Both the base and the proxy of a client must be granted. unsupported: one is not, and the message
 // names the member of the configuration. invalid: there is no such address. [any]
 Result<void> check_grants(const HttpGrants& grants, const std::string& plugin,
                           const sf_http_client_options* options);

@@ -1,6 +1,11 @@
 // WebSockets over the http service, against a server that says every byte itself.
 #include "http_websocket_fixture.hpp"
 
+#include <random>
+#include <thread>
+
+#include "http/websocket.hpp"
+
 using namespace sandforge;
 using namespace sandforge::test;
 using namespace std::string_literals;
@@ -31,7 +36,59 @@ struct Open {
   std::string head;
 };
 
+// What a reader makes of bytes that come in pieces of at most `most`, with room for as many.
+std::string read_in_pieces(const std::string& bytes, std::size_t most) {
+  using http::FrameReader;
+  FrameReader reader;
+  std::string events;
+  std::string kept;
+  std::size_t taken = 0;
+  for (;;) {
+    const auto step = reader.next(kept, most);
+    if (step.used > kept.size() || step.payload.size() > kept.size()) return "outside";
+    if (step.state == FrameReader::State::data) {
+      if (events.empty() || events.back() != '+') events += step.text ? "text:" : "binary:";
+      if (events.back() == '+') events.pop_back();
+      events += step.payload;
+      events += step.last ? ";" : "+";
+    } else if (step.state != FrameReader::State::more) {
+      if (!events.empty() && events.back() == '+') events += "|";
+      events += std::to_string(static_cast<int>(step.state)) + std::string(step.payload) +
+                std::to_string(step.code) + step.why + ";";
+    }
+    if (step.state == FrameReader::State::wrong || step.state == FrameReader::State::close)
+      return events;
+    kept.erase(0, step.used);
+    if (step.used > 0) continue;
+    if (taken == bytes.size()) return events;
+    const std::size_t size = std::min(most, bytes.size() - taken);
+    kept += bytes.substr(taken, size);
+    taken += size;
+  }
+}
+
 }  // namespace
+
+TEST_CASE("websocket: a reader says the same of bytes however they are cut, whatever they are") {
+  std::mt19937 dice(11);
+  int wrong = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes;
+    for (unsigned frames = dice() % 6; frames > 0; --frames) {
+      constexpr unsigned kinds[] = {0x81, 0x82, 0x89, 0x8A, 0x81, 0x88};
+      bytes += frame(kinds[dice() % 6], std::string(dice() % 200, 'x'));
+    }
+    for (unsigned changes = dice() % 3; changes > 0 && !bytes.empty(); --changes)
+      bytes[dice() % bytes.size()] = static_cast<char>(dice());
+    const std::string whole = read_in_pieces(bytes, 1U << 20);
+    CHECK(whole != "outside");
+    const std::string pieces = read_in_pieces(bytes, 1 + dice() % 40);
+    CHECK(pieces != "outside");
+    // A text that turns out to be none was given in part, or not at all.
+    if (whole != pieces && whole.find("UTF-8") == std::string::npos) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
 
 TEST_CASE("websocket: the handshake, and the subprotocol that was chosen") {
   Server server;
