@@ -87,7 +87,6 @@ struct Held {
 Held hold(LocalHost& host, int count) {
   Gate gate(host.folder() / "gate");
   // Open before the command says that it has started: else the gate may be gone by then.
-  // Open before the command says that it has started: else the gate may be gone by then.
   const std::string text =
       "exec 3<" + (host.folder() / "gate").string() + "; echo $$; read line <&3 || :";
   std::atomic<int> started{0};

@@ -78,3 +78,18 @@ TEST_CASE_METHOD(LocalFixture, "A17 a given environment replaces the inherited o
   CHECK(found.count("PATH") == 1);
   CHECK(sandbox->exec({"printenv", "GIVEN"}).out == "option\n");
 }
+
+TEST_CASE_METHOD(LocalFixture, "A17 so does one that the session's context gives", "[cases.A17]") {
+  auto context = std::make_shared<SessionContext>();
+  context->session_id = SessionId("s");
+  context->env = [](const SessionContext&) -> std::optional<EnvMap> {
+    return EnvMap{{"GIVEN", "context"}};
+  };
+  SandboxConfig config;
+  config.context = context;
+  const auto sandbox = make(config);
+  const auto found = names_of(sandbox->exec({"env", "-0"}).out);
+  CHECK(found.count("HOME") == 0);
+  CHECK(found.count("PATH") == 1);
+  CHECK(sandbox->exec({"printenv", "GIVEN"}).out == "context\n");
+}

@@ -85,6 +85,28 @@ TEST_CASE_METHOD(LocalFixture, "D11 bad options are a typed error, the next good
   CHECK(make("good")->exec({"echo", "works"}).out == "works\n");
 }
 
+TEST_CASE_METHOD(LocalFixture, "D06 the provider's id alone is enough to destroy what runs",
+                 "[cases.D06]") {
+  for (const bool with_session : {false, true}) {
+    CAPTURE(with_session);
+    const auto first = started();
+    const auto process = first->spawn(shell("setsid sleep 1000 & echo up; sleep 1000"));
+    REQUIRE(eventually([&] { return process->out() == "up\n"; }));
+    auto context = std::make_shared<SessionContext>();
+    if (with_session) context->session_id = SessionId("s");
+    context->sandbox_id = first->sandbox_id();
+    REQUIRE(context->sandbox_id.has_value());
+    SandboxConfig config;
+    config.context = context;
+    const auto second = Sandbox::create(runtime(), open(), config).value();
+    second->destroy();
+    CHECK(second->status() == SandboxStatus::destroyed);
+    CHECK(nothing_runs());
+    CHECK_FALSE(process->wait().success);
+    first->destroy();
+  }
+}
+
 TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract", "[cases.D16]") {
   const auto sandbox = make();
   const auto before = sandbox->info();
@@ -110,11 +132,19 @@ TEST_CASE_METHOD(LocalFixture, "D16 info has all fields of the contract", "[case
   // No boundary against the host's user, and it says so.
   REQUIRE(info.metadata.find("isolation") != nullptr);
   CHECK(*info.metadata.find("isolation") == json::Value("none"));
+  REQUIRE(info.metadata.find("platform") != nullptr);
+  CHECK(*info.metadata.find("platform") == json::Value("linux"));
+  // Of the machine as its commands see it.
+  const auto memory = std::stoull(sh(*sandbox, "awk '/^MemTotal/ { print $2 }' /proc/meminfo").out);
+  CHECK(info.machine.memory_mb == memory / 1024);
+  const auto cores = std::stoull(sh(*sandbox, "grep -c ^processor /proc/cpuinfo").out);
+  CHECK(info.machine.cpu_millis == cores * 1000);
 
   const auto text = json::write(to_json(info));
   CAPTURE(text);
-  for (const char* key : {"\"id\"", "\"name\"", "\"provider\"", "\"status\":\"running\"",
-                          "\"createdAt\"", "\"lastUsedAt\"", "\"metadata\""})
+  for (const char* key :
+       {"\"id\"", "\"name\"", "\"provider\"", "\"status\":\"running\"", "\"createdAt\"",
+        "\"lastUsedAt\"", "\"metadata\"", "\"memoryMB\"", "\"cpuCores\""})
     CHECK(text.find(key) != std::string::npos);
 
   sandbox->stop();

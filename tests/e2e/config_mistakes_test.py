@@ -24,6 +24,12 @@ def test_mistakes_in_a_conditional_env(t):
         assert " /sandbox/options/env" in checked.text, checked
 
 
+def test_a_provider_of_an_endless_name(t):
+    checked = check(t, "sandbox: {provider: " + "a" * 900_000 + "}\n", 1)
+    assert checked.err == b"" and len(checked.out) < 1000, checked
+    assert " /sandbox/provider: has 900000 characters" in checked.text, checked
+
+
 def test_settings_are_checked_beside_mistakes_in_a_conditional_env(t):
     checked = check(t, "sandbox:\n  provider: local\n  options: {env: [{}]}\n"
                        "  settings: {size: 4}\n", 1)

@@ -28,9 +28,10 @@ done
 class Origin:
     """Serves a folder to git as plain files, to those who know the token."""
 
-    def __init__(self, folder, before_answer=lambda: None):
+    def __init__(self, folder, before_answer=lambda: None, sends_on_to=None):
         self.folder = folder
         self.before_answer = before_answer
+        self.sends_on_to = sends_on_to
         self.requests = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
@@ -55,6 +56,11 @@ class Origin:
         text = request.decode()
         self.requests.append(text)
         self.before_answer()
+        if self.sends_on_to:
+            connection.sendall((f"HTTP/1.1 302 Found\r\nLocation: {self.sends_on_to}"
+                                f"{text.split(' ')[1]}\r\nContent-Length: 0\r\n"
+                                "Connection: close\r\n\r\n").encode())
+            return
         path = self.folder + text.split(" ")[1].partition("?")[0].removeprefix("/widgets")
         if f"basic {BASIC}" not in text:
             status, body = "401 Unauthorized", b""
@@ -114,6 +120,19 @@ def test_refs(t):
     missing = start(t, origin.address, "--ref", "nowhere", code=125)
     assert "there is no 'nowhere'" in missing.error_text, missing
     origin.close()
+
+
+def test_a_credential_does_not_follow_a_redirect(t):
+    path = t.repository("widgets")
+    git(t, path, "update-server-info")
+    other = Origin(path + "/.git")
+    origin = Origin(path + "/.git", sends_on_to=other.address)
+    refused = start(t, origin.address, code=125)
+    assert "sends it to another address" in refused.error_text, refused
+    assert origin.requests and other.requests == [], other.requests
+    assert TOKEN not in refused.error_text and BASIC not in refused.error_text, refused
+    for server in (origin, other):
+        server.close()
 
 
 def test_a_second_try_shows_the_token_to_nobody(t):

@@ -2,8 +2,10 @@
 
 import os
 import re
+import subprocess
 
 from support import processes
+from support.case import wait_until
 from support.main import main
 
 SECRET = "s3cr3t-value-0123456789"
@@ -75,6 +77,11 @@ def test_a_value_of_the_host_is_found_again_by_its_name(t):
     assert SECRET not in missing.error_text
 
 
+def test_of_a_value_given_twice_the_last_counts(t):
+    t.sf("start", "--provider", "local", "--session", "s", "--env", "A=1", "--env", "A=2")
+    assert t.sf("exec", "s", "--", "printenv", "A").text == "2\n"
+
+
 def test_secrets_of_the_host_stay_outside(t):
     session = t.session()
     shown = t.sf("exec", session, "--", "sh", "-c", "env; cat /proc/self/environ",
@@ -83,6 +90,24 @@ def test_secrets_of_the_host_stay_outside(t):
     # Nor in the environment of the process that owns the session's.
     assert not [pid for pid in processes.everybody() if pid != os.getpid() and
                 SECRET.encode() in processes.environment(pid)]
+
+
+def test_a_command_finds_no_secret_in_the_processes_of_its_user(t):
+    """Root reads every environment, so the host is somebody else here."""
+    through = t.as_nobody()
+    if through:
+        for folder in (t.dir, t.path("home")):
+            os.chown(folder, 65534, 65534)
+    # What the command could read of a process that does not forbid it.
+    control = subprocess.Popen([*through, "sleep", "600"], env=dict(t.env, WORD="to-be-seen"))
+    t.started.append(control)
+    wait_until(lambda: processes.command_line(control.pid) == "sleep 600", "the control runs")
+    ran = t.sf("run", "--provider", "local", "--", "sh", "-c",
+               "cat /proc/[0-9]*/environ 2>/dev/null; :", through=through,
+               env={"AWS_SECRET_ACCESS_KEY": SECRET, "TOKEN": SECRET})
+    assert b"WORD=to-be-seen" in ran.out, "it sees other processes of its user"
+    assert SECRET.encode() not in ran.out, [
+        part for part in ran.out.split(b"\0") if SECRET.encode() in part]
 
 
 def test_values_in_a_configuration(t):

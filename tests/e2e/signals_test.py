@@ -77,6 +77,38 @@ def test_a_command_that_another_call_ends_says_so(t):
     assert t.sf("exec", session, "--", "sh", "-c", "kill -TERM $$", code=143).err == b""
 
 
+def test_a_host_that_was_stopped_does_not_take_its_guest_for_silent(t):
+    t.write("c.yaml", "sandbox: {provider: local, options: {guestSilenceMs: 800}}\n")
+    ticking = "echo ready; while [ ! -e end ]; do echo t >> ticks; sleep 0.1; done; echo done"
+    child = t.spawn("--config", "c.yaml", "run", "--keep", "--session", "s", "--", "sh", "-c",
+                    ticking)
+    assert child.stdout.readline() == b"ready\n"
+    lines = processes.below(t.dir)
+    guests = [pid for pid, line in lines.items() if "sandforge-guest" in line]
+    hosts = [child.pid] + [pid for pid, line in lines.items() if "sandforge-runner" in line]
+    assert len(guests) == 1, lines
+
+    def ticks():
+        return len(t.read("root", "s", "ticks")) // 2
+
+    for _ in range(2):
+        for pid in hosts:
+            os.kill(pid, signal.SIGSTOP)
+        before = ticks()
+        # Three times as long as a guest may be silent.
+        wait_until(lambda: ticks() >= before + 24, "the command goes on without its host")
+        for pid in hosts:
+            os.kill(pid, signal.SIGCONT)
+        # As long again with both: whoever counts wrong has ended it by then.
+        before = ticks()
+        wait_until(lambda: ticks() >= before + 24, "the guest lives on")
+    t.write("root/s/end", "")
+    ended = t.finish(child, 0)
+    assert (ended.out, ended.err) == (b"done\n", b"sandforge: session s\n"), ended
+    left = [pid for pid, line in processes.below(t.dir).items() if "sandforge-guest" in line]
+    assert left == guests, "the session has the guest that it had"
+
+
 def test_an_interrupt_of_json_answers_in_json(t):
     session = t.session()
     child = t.spawn("exec", "--json", session, "--", "sh", "-c",

@@ -5,7 +5,7 @@
 #
 # The targets must be built (cmake --preset fuzz && cmake --build --preset fuzz; another folder
 # than build/fuzz goes into FUZZ_BUILD). Each one starts from a copy of corpus/NAME, so the seeds
-# stay as they are. An input that fails is kept in build/fuzz/failures.
+# stay as they are; one without seeds fails. An input that fails is kept in build/fuzz/failures.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,6 +31,8 @@ failures=$build/failures
 mkdir -p "$failures"
 failures=$(cd "$failures" && pwd)
 
+seeds_of() { find "$here/corpus/$1" -type f 2>/dev/null | wc -l || :; }
+
 fuzz() {
   local name=$1 program options=()
   program=$(find "$build" -type f -name "$name" -perm -u+x | head -n 1)
@@ -39,8 +41,11 @@ fuzz() {
     return 1
   fi
   program=$(realpath "$program")
-  mkdir -p "$work/$name"
-  [[ ! -d $here/corpus/$name ]] || cp -r "$here/corpus/$name/." "$work/$name/"
+  if [[ $(seeds_of "$name") -eq 0 ]]; then
+    echo "there are no seeds in corpus/$name" >"$work/$name.log"
+    return 1
+  fi
+  cp -r "$here/corpus/$name" "$work/$name"
   [[ ! -f $here/corpus/$name.dict ]] || options+=("-dict=$here/corpus/$name.dict")
   # A target may be slow under load, but an input that takes 20 s on its own is a finding.
   "$program" "$work/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
@@ -49,8 +54,8 @@ fuzz() {
 }
 
 run_one() {
-  local name=$1 seeds=0 executed
-  [[ ! -d $here/corpus/$name ]] || seeds=$(find "$here/corpus/$name" -type f | wc -l)
+  local name=$1 seeds executed
+  seeds=$(seeds_of "$name")
   if fuzz "$name"; then
     executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log")
     # A target that executed next to nothing has shown nothing.

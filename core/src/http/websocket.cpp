@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -17,7 +18,8 @@ constexpr std::size_t kMaxControl = 125;
 template <std::size_t Size>
 std::array<unsigned char, Size> random_bytes() {
   std::array<unsigned char, Size> out{};
-  ::RAND_bytes(out.data(), static_cast<int>(Size));
+  if (::RAND_bytes(out.data(), static_cast<int>(Size)) != 1)
+    throw std::runtime_error("the system gives no random numbers");
   return out;
 }
 

@@ -48,6 +48,9 @@ Authorization authorization_of(std::string_view userinfo) {
 }
 
 Result<CloneUrl> parse_network(const std::string& scheme, std::string_view rest) {
+  // Git has no use for them, and a credential that stands there would be kept and shown.
+  if (rest.find_first_of("?#") != std::string_view::npos)
+    return bad_url("has a query or a fragment");
   CloneUrl out;
   out.protocol = scheme;
   const auto slash = rest.find('/');
@@ -77,6 +80,8 @@ Result<CloneUrl> parse_scp(std::string_view text, std::size_t colon) {
     host = host.substr(at + 1);
   }
   if (!is_host(host)) return bad_url("has no valid host name");
+  if (text.find('@', colon) != std::string_view::npos)
+    return bad_url("has an '@' behind its host: a password cannot be given to ssh");
   if (colon + 1 == text.size() || text[colon + 1] == '-') return bad_url("names no valid path");
   CloneUrl out;
   out.protocol = "ssh";
@@ -136,6 +141,7 @@ Result<void> check_ref(std::string_view ref) {
   if (ref.find("..") != std::string_view::npos || ref.find("@{") != std::string_view::npos ||
       ref.find("//") != std::string_view::npos || ref == "@")
     return bad_ref("is no name that git accepts");
+  if (ref == "HEAD") return bad_ref("is 'HEAD', which is what no ref at all stands for");
   return {};
 }
 

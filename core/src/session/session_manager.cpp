@@ -59,6 +59,22 @@ Result<SessionRecord> merge_env(SessionStore& store, SessionRecord record,
   }
 }
 
+// Of a name that is given twice, the last one counts, as for a command.
+void keep_last(std::vector<SessionVariable>& env) {
+  std::vector<SessionVariable> out;
+  for (auto& variable : env) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const SessionVariable& earlier) {
+      return earlier.name == variable.name;
+    });
+    if (same == out.end()) {
+      out.push_back(std::move(variable));
+    } else {
+      *same = std::move(variable);
+    }
+  }
+  env = std::move(out);
+}
+
 class Manager final : public SessionManager, public std::enable_shared_from_this<Manager> {
  public:
   Manager(Runtime& runtime, std::shared_ptr<SessionStore> store, OpenProviderFn open_provider,
@@ -73,6 +89,7 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
     if (!chosen && mode != OpenMode::attach) spec.id = make_session_id();
     auto checked = check_session_id(spec.id);
     if (checked) checked = check_env(spec.env);
+    keep_last(spec.env);
     if (!checked)
       return answer<std::shared_ptr<Session>>(std::move(done), std::move(checked).error());
 

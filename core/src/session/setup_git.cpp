@@ -60,13 +60,17 @@ struct Meaning {
   std::string_view reason;
 };
 
-constexpr std::array<Meaning, 18> kMeanings = {{
+constexpr std::array<Meaning, 22> kMeanings = {{
     {"Authentication failed", Status::unauthenticated, "setup.git_auth"},
     {"could not read Username", Status::unauthenticated, "setup.git_auth"},
     {"could not read Password", Status::unauthenticated, "setup.git_auth"},
     {"Permission denied (publickey", Status::unauthenticated, "setup.git_auth"},
     {"returned error: 401", Status::unauthenticated, "setup.git_auth"},
     {"returned error: 403", Status::unauthenticated, "setup.git_auth"},
+    {"returned error: 301", Status::invalid, "setup.git_redirect"},
+    {"returned error: 302", Status::invalid, "setup.git_redirect"},
+    {"returned error: 307", Status::invalid, "setup.git_redirect"},
+    {"returned error: 308", Status::invalid, "setup.git_redirect"},
     {"No space left on device", Status::no_space, "setup.no_space"},
     {"Disk quota exceeded", Status::no_space, "setup.no_space"},
     {"File too large", Status::no_space, "setup.no_space"},
@@ -97,6 +101,8 @@ Result<EnvMap> git_env(const CloneUrl& url, const Authorization* authorization) 
   if (carries) {
     if (auto secure = check_secure(url); !secure) return std::move(secure).error();
     config.emplace_back("credential.helper", "");  // none may be asked, or told
+    // git gives the header below to whatever host it was sent on to.
+    config.emplace_back("http.followRedirects", "false");
     config.emplace_back("http." + url.url + ".extraheader",
                         "AUTHORIZATION: basic " + basic_credential(*authorization));
   }
@@ -140,6 +146,9 @@ Error git_error(std::string_view what, const std::string& repository, const std:
       break;
     }
   if (!text.empty()) error.message += ": " + text;
+  if (error.reason == "setup.git_redirect")
+    error.message +=
+        ": the server sends it to another address, where no credential may follow; name that one";
   error.details.set("repository", repository);
   error.details.set("stderr", stderr_text);
   return error;

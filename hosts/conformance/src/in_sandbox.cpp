@@ -115,4 +115,15 @@ std::int64_t PeakMemory::growth_kib() const {
   return status_kib("VmHWM") - before_;
 }
 
+std::size_t ticks_during(Sandbox& sandbox, const std::function<void()>& call) {
+  const auto ticker = sandbox.spawn(shell("while [ ! -e ticked ]; do echo t; sleep 0.1; done"));
+  REQUIRE(eventually([&] { return !ticker->out().empty(); }));
+  const auto before = ticker->out().size();
+  call();
+  const auto ticks = (ticker->out().size() - before) / 2;
+  touch(sandbox, "ticked");
+  ticker->wait();
+  return ticks;
+}
+
 }  // namespace sandforge::conformance

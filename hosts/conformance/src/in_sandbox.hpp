@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,9 @@ bool gone(Sandbox& sandbox, const std::string& word);
 // The same after a stop, where looking would start the sandbox again: on this machine first, then
 // in the sandbox that was started once more.
 bool gone_after_stop(Sandbox& sandbox, const std::string& word);
+
+// How often a command that ticks every 100 ms has ticked while the call lasted. A bound in ticks
+// stretches with whatever slows the machine or the way to the sandbox.
+std::size_t ticks_during(Sandbox& sandbox, const std::function<void()>& call);
 
 }  // namespace sandforge::conformance

@@ -135,10 +135,11 @@ bool Connection::request(const wire::FrameView& f) {
     case wire::FrameType::env_set: {
       wire::EnvSetRequest message;
       if (!message.decode(f.payload)) return broken("malformed environment");
-      if (supervisor_.set_environment(message))
+      const std::string problem = supervisor_.set_environment(message);
+      if (problem.empty())
         send(wire::FrameType::done, channel);
       else
-        send_error(channel, wire::ErrorCode::invalid, "the environment cannot be stored");
+        send_error(channel, wire::ErrorCode::invalid, problem);
       return true;
     }
     case wire::FrameType::stop_all: {

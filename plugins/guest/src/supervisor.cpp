@@ -62,6 +62,8 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
 }
 
 Supervisor::~Supervisor() {
+  // They tell their channels, which belong to the connections.
+  processes_.clear();
   // Stays for as long as detached commands are in it; a later guest removes it then.
   group_.leave_and_remove();
 }
@@ -326,14 +328,15 @@ void Supervisor::info(Connection& connection, std::uint64_t channel) {
   connection.send_message(wire::FrameType::info_reply, channel, reply);
 }
 
-bool Supervisor::set_environment(const wire::EnvSetRequest& request) {
+std::string Supervisor::set_environment(const wire::EnvSetRequest& request) {
   std::map<std::string, std::string> next;
   if (!request.replace_all) next = environment_;
   for (const wire::EnvEntry& e : request.entries) {
     if (e.name.empty() || e.name.find('=') != std::string::npos ||
-        e.name.find('\0') != std::string::npos ||
-        (e.value && e.value->find('\0') != std::string::npos))
-      return false;
+        e.name.find('\0') != std::string::npos)
+      return "a variable's name is empty, or holds '=' or a NUL byte";
+    if (e.value && e.value->find('\0') != std::string::npos)
+      return "the value of the variable " + e.name + " holds a NUL byte";
     if (e.value)
       next[e.name] = *e.value;
     else
@@ -342,9 +345,10 @@ bool Supervisor::set_environment(const wire::EnvSetRequest& request) {
   std::size_t size = 0;
   for (const auto& [name, value] : next)
     size += name.size() + value.size() + 2;
-  if (size > kEnvironmentLimit) return false;
+  if (size > kEnvironmentLimit)
+    return "the variables are longer than " + std::to_string(kEnvironmentLimit) + " bytes";
   environment_ = std::move(next);
-  return true;
+  return {};
 }
 
 wire::EnvReply Supervisor::get_environment() const {

@@ -63,8 +63,8 @@ class Supervisor {
   void release(Connection& connection, std::uint64_t channel, Process& process);
   void list(Connection& connection, std::uint64_t channel);
   void info(Connection& connection, std::uint64_t channel);
-  // False when an entry is malformed or all of them would be too large.
-  bool set_environment(const wire::EnvSetRequest& request);
+  // What is wrong, when an entry is malformed or all of them would be too large; else empty.
+  std::string set_environment(const wire::EnvSetRequest& request);
   wire::EnvReply get_environment() const;
   void stop_all(Connection* connection, std::uint64_t channel, std::int64_t grace_ms, bool exit);
 

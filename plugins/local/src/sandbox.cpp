@@ -1,5 +1,6 @@
 #include "sandbox.hpp"
 
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,18 @@ void warn(sf_host* host, const std::string& text) {
   const auto* log =
       static_cast<const sf_log_service*>(host->vtbl->service(host, as_str(SF_SERVICE_LOG)));
   if (log != nullptr) log->write(host, SF_LOG_WARN, as_str(text), nullptr, 0, sizeof(sf_log_field));
+}
+
+// Of the machine, which commands have all to themselves.
+std::uint64_t memory_mb() noexcept {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || size <= 0) return SF_NONE;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) >> 20;
+}
+
+std::uint64_t cpu_millis() noexcept {
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return cores <= 0 ? SF_NONE : static_cast<std::uint64_t>(cores) * 1000;
 }
 
 constexpr int kConnects = 50;                // to guests that were about to end
@@ -330,26 +343,29 @@ void SandboxObject::destroy(sf_completion done) {
 }
 
 void SandboxObject::info(sf_info_completion done) {
-  with_link(Guest::if_running, [self = shared_from_this(), done](
-                                   const Failure* failure, const std::shared_ptr<GuestLink>& link,
-                                   LinkFacts) {
-    if (failure != nullptr)
-      return with_error(*failure,
-                        [&](const sf_error* error) { done.done(done.ctx, error, nullptr); });
-    json::Object metadata;
-    metadata.set("workingDirectory", self->place_.commands_folder());
-    metadata.set("isolation", "none");
-    metadata.set("boundary", "none: commands run as the host's user");
-    const std::string text = json::write(metadata);
-    sf_sandbox_info out{};
-    out.struct_size = sizeof out;
-    out.state = link != nullptr               ? SF_STATE_RUNNING
-                : folder_exists(self->place_) ? SF_STATE_STOPPED
-                                              : SF_STATE_ABSENT;
-    out.memory_mb = out.memory_used_mb = out.disk_mb = out.disk_used_mb = out.cpu_millis = SF_NONE;
-    out.metadata = as_str(text);
-    done.done(done.ctx, nullptr, &out);
-  });
+  with_link(Guest::if_running,
+            [self = shared_from_this(), done](const Failure* failure,
+                                              const std::shared_ptr<GuestLink>& link, LinkFacts) {
+              if (failure != nullptr)
+                return with_error(
+                    *failure, [&](const sf_error* error) { done.done(done.ctx, error, nullptr); });
+              json::Object metadata;
+              metadata.set("workingDirectory", self->place_.commands_folder());
+              metadata.set("platform", "linux");
+              metadata.set("isolation", "none");
+              metadata.set("boundary", "none: commands run as the host's user");
+              const std::string text = json::write(metadata);
+              sf_sandbox_info out{};
+              out.struct_size = sizeof out;
+              out.state = link != nullptr               ? SF_STATE_RUNNING
+                          : folder_exists(self->place_) ? SF_STATE_STOPPED
+                                                        : SF_STATE_ABSENT;
+              out.memory_used_mb = out.disk_mb = out.disk_used_mb = SF_NONE;
+              out.memory_mb = memory_mb();
+              out.cpu_millis = cpu_millis();
+              out.metadata = as_str(text);
+              done.done(done.ctx, nullptr, &out);
+            });
 }
 
 void SandboxObject::instructions(sf_text_completion done) {

@@ -214,6 +214,11 @@ TEST_CASE("A17 the environment is the one that was asked for", "[cases.A17]") {
   stored.entries.emplace_back("LAYER", std::string("stored"));
   stored.entries.emplace_back("ONLY", std::string("stored only"));
   REQUIRE(host.wait(host.client.env_set(stored)).done);
+  wire::EnvSetRequest odd;
+  odd.entries.emplace_back("NUL", std::string("a\0b", 3));
+  const auto refused = host.wait(host.client.env_set(odd));
+  REQUIRE(refused.error);
+  CHECK(refused.error->message == "the value of the variable NUL holds a NUL byte");
 
   wire::SpawnRequest r = argv({"env", "-0"});
   r.env.emplace_back("LAYER", std::string("call"));

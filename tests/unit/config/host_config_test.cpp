@@ -233,16 +233,19 @@ TEST_CASE("env is a record or a list with conditions", "[config]") {
       "      - when: {factoryId: f1}\n"
       "        set: {B: y}\n"
       "      - {when: {factoryId: [f1, f2]}, set: {}}\n");
-  CHECK(report("sandbox:\n"
-               "  provider: p\n"
-               "  options:\n"
-               "    env:\n"
-               "      PORT: 8080\n"
-               "      A=B: x\n") ==
-        "c.yaml:5:13: /sandbox/options/env/PORT: expected string or null, got integer; put it in "
-        "quotes\n"
-        "c.yaml:6:7: /sandbox/options/env/A=B: this name is not allowed: \"A=B\": the name of a "
-        "variable has no '=' and is not empty\n");
+  CHECK(
+      report("sandbox:\n"
+             "  provider: p\n"
+             "  options:\n"
+             "    env:\n"
+             "      PORT: 8080\n"
+             "      A=B: x\n"
+             "      C: \"x\\0y\"\n") ==
+      "c.yaml:5:13: /sandbox/options/env/PORT: expected string or null, got integer; put it in "
+      "quotes\n"
+      "c.yaml:6:7: /sandbox/options/env/A=B: this name is not allowed: \"A=B\": the name of a "
+      "variable has no '=' and is not empty\n"
+      "c.yaml:7:10: /sandbox/options/env/C: the value: the value of a variable has no NUL byte\n");
   CHECK(
       report("sandbox:\n"
              "  provider: p\n"

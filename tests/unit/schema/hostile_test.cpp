@@ -136,11 +136,13 @@ TEST_CASE("Deep schemas and documents are refused", "[hostile]") {
     schema = R"({"not":)" + schema + "}";
   CHECK_FALSE(refused_text(schema).empty());
   json::Object constant;
-  constant.set("const", nested_arrays(1000));
+  constant.set("const", nested_arrays(5000));
   CHECK(refused(constant) == "(root): the schema nests deeper than 64 levels");
+  CHECK_THAT(refused_text("{\"const\":" + repeat("[", 100000) + repeat("]", 100000) + "}"),
+             Catch::Contains("nested too deeply"));
 
   const auto anything = compile("{}");
-  for (const int depth : {1000, 5000}) {
+  for (const int depth : {1000, 10000, 20000}) {
     const auto issues = anything->validate(nested_arrays(depth));
     REQUIRE(issues.size() == 1);
     CHECK(issues[0].message == "nests deeper than 64 levels");

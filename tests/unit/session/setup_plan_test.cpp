@@ -59,7 +59,11 @@ TEST_CASE("Hostile clone URLs are refused, and the error repeats nothing of them
                                  "https://ho st/a",
                                  "https://host/a\nb",
                                  "https://h/a%00\x01",
-                                 "https://u:s3cret@-h/a"}) {
+                                 "https://u:s3cret@-h/a",
+                                 "https://h/a?private_token=s3cret",
+                                 "https://h/a#s3cret",
+                                 "ssh://h/a?s3cret",
+                                 "u:s3cret@h:a"}) {
     INFO(text);
     const auto url = parse_clone_url(text);
     REQUIRE_FALSE(url.ok());
@@ -90,9 +94,13 @@ TEST_CASE("Refs") {
     INFO(good);
     CHECK(check_ref(good).ok());
   }
-  for (const std::string bad :
-       {"", "-x", "--upload-pack=x", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b",
-        "@", "a@{1}", "/a", "a/", "a.", "a//b", "a\n"}) {
+  for (const std::string bad : {"",     "-x",   "--upload-pack=x",
+                                "a..b", "a b",  "a~1",
+                                "a^",   "a:b",  "a?",
+                                "a*",   "a[",   "a\\b",
+                                "@",    "HEAD", "a@{1}",
+                                "/a",   "a/",   "a.",
+                                "a//b", "a\n"}) {
     INFO(bad);
     const auto checked = check_ref(bad);
     REQUIRE_FALSE(checked.ok());

@@ -142,6 +142,11 @@ void warn_of_literals(const HostConfig& config, const CompiledSchema& schema,
 }
 
 void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider, Checked& out) {
+  // A name that the schema of the file refuses is looked for nowhere.
+  const auto at = provider.pointer + "/provider";
+  if (std::any_of(out.issues.begin(), out.issues.end(),
+                  [&](const ConfigIssue& issue) { return issue.issue.pointer == at; }))
+    return;
   const auto info = find_provider(app, config, provider.name, out.unchecked);
   if (!info) return;
   const auto options = compile_schema(info->options_schema, SchemaProfile::options);

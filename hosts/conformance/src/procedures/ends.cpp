@@ -20,6 +20,30 @@ std::string escaping(const std::string& how, const std::string& file, const std:
   return how + " sh -c 'echo $$ > " + file + "; sleep 99; :' " + word;
 }
 
+void returns_in_time(Host& host) {
+  const auto sandbox = host.started();
+  CommandResult result;
+  const auto ticks = ticks_during(
+      *sandbox, [&] { result = sh(*sandbox, "printf partial; sleep 30", limited(1s, 2s)); });
+  check_timed_out(result);
+  CHECK(result.out == "partial");
+  CHECK(ticks > 0);
+  CHECK(ticks <= 30);  // the limit and the grace
+}
+
+void killed_in_time(Host& host) {
+  const auto sandbox = host.started();
+  CommandResult result;
+  const auto ticks = ticks_during(*sandbox, [&] {
+    result = sh(*sandbox, "trap '' TERM; echo up; while :; do sleep 1; done", limited(1s, 500ms));
+  });
+  check_timed_out(result);
+  CHECK(result.killed);
+  CHECK(result.out == "up\n");
+  CHECK(ticks > 0);
+  CHECK(ticks <= 25);  // the limit, the grace and a second
+}
+
 void nothing_goes_on(Host& host) {
   const auto sandbox = host.started();
   const auto word = host.word();
@@ -190,6 +214,8 @@ void every_limit(Host& host) {
 }  // namespace
 
 void add_ends(Procedures& to) {
+  to["ends.returns_in_time"] = returns_in_time;
+  to["ends.killed_in_time"] = killed_in_time;
   to["ends.nothing_goes_on"] = nothing_goes_on;
   to["ends.escaped_timeout"] = escaped_timeout;
   to["ends.escaped_stop"] = escaped_stop;

@@ -55,6 +55,8 @@ void path(Host& host) {
         std::string::npos);
 }
 
+// Planted after the start of this process: it is in what a host would hand on, but in no
+// /proc/*/environ unless somebody did hand it on.
 void no_secret(Host& host) {
   const std::string secret = "host-secret-" + host.setting().token;
   REQUIRE(::setenv("SANDFORGE_TEST_SECRET", secret.c_str(), 1) == 0);

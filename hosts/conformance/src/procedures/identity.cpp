@@ -142,6 +142,15 @@ void info(Host& host) {
   for (const char* key : {"\"id\"", "\"name\"", "\"provider\"", "\"status\":\"running\"",
                           "\"createdAt\"", "\"lastUsedAt\"", "\"metadata\""})
     CHECK(text.find(key) != std::string::npos);
+  // What the provider tells of the machine's size is shown, and no 0 in place of "not known".
+  if (now.machine.memory_mb) {
+    CHECK(*now.machine.memory_mb > 0);
+    CHECK(text.find("\"memoryMB\":" + std::to_string(*now.machine.memory_mb)) != std::string::npos);
+  }
+  if (now.machine.cpu_millis) {
+    CHECK(*now.machine.cpu_millis > 0);
+    CHECK(text.find("\"cpuCores\":") != std::string::npos);
+  }
 
   sandbox->stop();
   CHECK((sandbox->info().machine.state != MachineState::running));

@@ -293,14 +293,18 @@ void destroyed_outside_then_start(Host& host) {
 
 // ---- D06
 
-void destroy_by_session_id(Host& host) {
-  const auto first = host.started();
-  const auto word = host.word();
+// From an object that knows no more than the session's id, and the provider's where it is told.
+void destroys_running(Host& host, const std::string& name, bool provider_id) {
+  const auto first = host.started(name);
+  if (provider_id && !first->sandbox_id()) return;
+  CAPTURE(name);
+  const auto word = host.word(name);
   const auto process = first->spawn(argv({"sh", "-c", "sleep 60; :", word}));
   REQUIRE(process->running());
   const auto asked = std::make_shared<Asked>();
   auto context = watched_context(asked);
-  context->session_id = SessionId(host.id());
+  context->session_id = SessionId(host.id(name));
+  if (provider_id) context->sandbox_id = first->sandbox_id();
   SandboxConfig config;
   config.context = context;
   const auto second = Sandbox::create(host.runtime(), host.open(), config).value();
@@ -310,6 +314,11 @@ void destroy_by_session_id(Host& host) {
   CHECK(process->wait().success == false);
   CHECK(asked->access == 0);
   CHECK(asked->head == 0);
+}
+
+void destroy_by_session_id(Host& host) {
+  destroys_running(host, "session", false);
+  destroys_running(host, "both", true);
 }
 
 void destroy_what_never_was(Host& host) {

@@ -1,7 +1,9 @@
-// F03, F05 and the random part: the settings of the plugin, and how stored documents are updated.
+// F03, F05, contract.B10 and the random part: the settings of the plugin, and how stored documents
+// are updated.
 #include <random>
 
 #include "procedure.hpp"
+#include "sandforge/host_config.hpp"
 #include "sandforge/settings.hpp"
 
 namespace sandforge::conformance {
@@ -150,6 +152,47 @@ void random_documents(Host& host) {
   }
 }
 
+// ---- contract.B10
+
+// What core says of a configuration with these options or settings of the provider.
+std::vector<ConfigIssue> issues_with(Host& host, const char* section, const json::Object& given) {
+  const auto info = host.registry().find(host.provider_name());
+  REQUIRE(info.has_value());
+  const auto options = compile_schema(info->options_schema, SchemaProfile::options);
+  REQUIRE((options.schema != nullptr));
+  json::Object sandbox;
+  sandbox.set("provider", host.provider_name());
+  sandbox.set(section, given);
+  json::Object document;
+  document.set("sandbox", std::move(sandbox));
+  const auto read = parse_host_config(json::write(document), "c.yaml", "/etc/sandforge");
+  REQUIRE((read.config != nullptr));
+  return check_provider(*read.config, *read.config->sandbox, *options.schema,
+                        compiled(host.description().settings_schema).get());
+}
+
+// A host asks before it starts anything.
+void invalid_configuration(Host& host) {
+  json::Object unknown;
+  unknown.set("noSuchMember", 1);
+  CHECK(issues_with(host, "options", unknown).size() == 1);
+  CHECK(issues_with(host, "settings", unknown).size() == 1);
+  Random random(host.setting().seed);
+  const auto schema = compiled(host.description().settings_schema);
+  for (const auto& [name, field] : schema->document().find("properties")->as_object()) {
+    json::Object wrong;
+    wrong.set(name, unfitting(field, random));
+    const Note note("spoiled " + name + ": " + json::write(wrong));
+    const auto issues = issues_with(host, "settings", wrong);
+    REQUIRE_FALSE(issues.empty());
+    CHECK(issues.front().issue.pointer.find("/sandbox/settings/" + name) == 0);
+  }
+  auto config = host.config("negative");
+  config.timeout = -1ms;
+  CHECK_FALSE(Sandbox::create(host.runtime(), host.provider(), config).ok());
+  CHECK(nothing_runs(host));
+}
+
 // ---- F05
 
 std::string update(const char* stored, const char* change) {
@@ -179,6 +222,7 @@ void stored_documents(Host&) {
 void add_settings(Procedures& to) {
   to["settings.defaults_agree"] = defaults_agree;
   to["settings.random_documents"] = random_documents;
+  to["settings.invalid_configuration"] = invalid_configuration;
   to["settings.stored_documents"] = stored_documents;
 }
 

@@ -459,7 +459,12 @@ typedef struct sf_context_vtbl { /* APPENDABLE */
 /* What a start needs beyond create. APPENDABLE */
 typedef struct sf_start_request {
   size_t struct_size;
-  const sf_env_entry* env; /* the sandbox's own environment, evaluated by the host for this start */
+  /*
+   * The sandbox's own environment, evaluated by the host for this start. A machine that runs
+   * already and can change its environment lays it over what it has; another says in metadata that
+   * it keeps what it was provisioned with.
+   */
+  const sf_env_entry* env;
   size_t env_count;
   sf_str template_document; /* canonical JSON of the template to boot from; null ptr: none */
   sf_str idempotency_key;   /* one for all tries of a start: adopt what an interrupted try left */
@@ -490,6 +495,7 @@ typedef struct sf_start_result { /* APPENDABLE */
   sf_str template_pending_id;       /* set while the exact template is still being built */
   uint64_t template_retry_after_ms; /* SF_NONE: not known */
   sf_str warnings;                  /* JSON array of strings, without credentials; may be empty */
+  sf_str env_names; /* JSON array: variables that a machine which ran before has; may be empty */
 } sf_start_result;
 
 typedef struct sf_start_events { /* APPENDABLE */
