@@ -27,7 +27,11 @@ struct Dispatch {
 
 int dispatch(App& app, const Subcommand& subcommand) {
   try {
-    return std::visit(Dispatch{app}, subcommand);
+    const int code = std::visit(Dispatch{app}, subcommand);
+    // One that could not tell what it did, because nobody reads, was interrupted all the same.
+    return code == kFailure && app.interrupts().caught() != 0
+               ? kSignalBase + app.interrupts().caught()
+               : code;
   } catch (const Exception& failure) {
     app.terminal().error(failure.error());
     return failure_code(app, failure.error());
@@ -43,8 +47,9 @@ int dispatch(App& app, const Subcommand& subcommand) {
 int cli_main(const std::vector<std::string>& words, std::vector<ProviderDefinition> providers) {
   auto parsed = parse_arguments(words);
   if (!parsed.line) {
-    write_all(2, parsed.err);
-    const int output = Terminal(false).exit_code_after(write_all(1, parsed.out));
+    const Terminal terminal(false);
+    terminal.pass_on(2, parsed.err);
+    const int output = terminal.exit_code_after(terminal.print(parsed.out));
     return output != kOk ? output : parsed.exit_code;
   }
   const Terminal terminal(parsed.line->global.json);

@@ -1,10 +1,12 @@
 #include "interrupts.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <stdexcept>
 
@@ -73,6 +75,11 @@ void Interrupts::on_exit(std::function<void()> call) {
   on_exit_ = std::move(call);
 }
 
+void Interrupts::say_at_exit(std::string text) {
+  const std::lock_guard lock(mutex_);
+  say_at_exit_ = std::move(text);
+}
+
 void Interrupts::on_resize(std::function<void()> call) {
   const std::lock_guard lock(mutex_);
   on_resize_ = std::move(call);
@@ -102,6 +109,12 @@ void Interrupts::received(int signal) {
   {
     const std::lock_guard lock(mutex_);
     if (on_exit_) on_exit_();
+    pollfd waiting{2, POLLOUT, 0};
+    if (!say_at_exit_.empty() && ::poll(&waiting, 1, 0) == 1) {
+      const auto text = say_at_exit_.substr(0, PIPE_BUF);
+      const auto wrote = ::write(2, text.data(), text.size());
+      static_cast<void>(wrote);
+    }
   }
   ::_exit(kSignalBase + signal);
 }
