@@ -276,19 +276,8 @@ def test_a_damaged_database(t):
     assert t.read("state/sessions.db").startswith(b"no database"), "what is there is left alone"
 
 
-def as_nobody(t):
-    """Words before a program that must not be root."""
-    if os.geteuid() != 0:
-        return []
-    os.chmod(t.dir, 0o755)
-    if subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", os.path.join(
-            BUILD, "bin/sandforge"), "--version"], capture_output=True).returncode != 0:
-        raise Skipped("the program cannot be run by another user here")
-    return ["setpriv", "--reuid", "65534", "--clear-groups"]
-
-
 def test_a_state_folder_that_cannot_be_written(t):
-    through = as_nobody(t)
+    through = t.as_nobody()
     os.mkdir(t.state, 0o555)
     if through:
         os.chown(t.state, 65534, 65534)

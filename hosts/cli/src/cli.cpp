@@ -1,5 +1,7 @@
 #include "cli.hpp"
 
+#include <system_error>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "new_session.hpp"
@@ -25,6 +27,15 @@ struct Dispatch {
   int operator()(const NewArguments& a) const { return new_command(app, a); }
 };
 
+// Of what nobody expected, but for a thread of our own that could not be made.
+Error internal_error(const std::exception& failure) {
+  const auto* system = dynamic_cast<const std::system_error*>(&failure);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+    return Error(Status::unavailable, "no thread could be made: the limit of processes is reached",
+                 "runtime.no_thread");
+  return Error(Status::internal, failure.what(), "cli.internal");
+}
+
 int dispatch(App& app, const Subcommand& subcommand) {
   try {
     const int code = std::visit(Dispatch{app}, subcommand);
@@ -36,7 +47,7 @@ int dispatch(App& app, const Subcommand& subcommand) {
     app.terminal().error(failure.error());
     return failure_code(app, failure.error());
   } catch (const std::exception& failure) {
-    const Error error(Status::internal, failure.what(), "cli.internal");
+    const auto error = internal_error(failure);
     app.terminal().error(error);
     return failure_code(app, error);
   }
@@ -63,7 +74,7 @@ int cli_main(const std::vector<std::string>& words, std::vector<ProviderDefiniti
   } catch (const Exception& failure) {
     terminal.error(failure.error());
   } catch (const std::exception& failure) {
-    terminal.error(Error(Status::internal, failure.what(), "cli.internal"));
+    terminal.error(internal_error(failure));
   }
   return kFailure;
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
 
 #include "exit_codes.hpp"
 #include "input_pump.hpp"
@@ -155,11 +156,18 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
       process->async_resize(tty.cols, tty.rows, [](const Result<void>&) {});
     });
     std::optional<InputPump> input;
-    if (options.stdin_open || options.command.tty) input.emplace(0, process);
+    std::exception_ptr no_input;
+    try {
+      if (options.stdin_open || options.command.tty) input.emplace(0, process);
+    } catch (const std::exception&) {
+      no_input = std::current_exception();
+      stop.request_stop();
+    }
     write_output(*inbox, *process, terminal, stop, out);
     input.reset();
     interrupts.on_resize(nullptr);
     interrupts.on_exit(nullptr);
+    if (no_input) std::rethrow_exception(no_input);
   }
   out.result = inbox->result();
   sandbox->release_process(process->id());

@@ -56,15 +56,24 @@ Interrupts::Interrupts() {
   }
   for (const int signal : kSilenced)
     handle(signal, nothing);
-  thread_ = std::thread([this] { watch(); });
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (...) {
+    let_go();
+    throw;
+  }
 }
 
 Interrupts::~Interrupts() {
+  let_go();
+}
+
+void Interrupts::let_go() {
   for (const auto& [signal, action] : before_)
     ::sigaction(signal, &action, nullptr);
   const auto wrote = ::write(pipe_[1], &kStop, 1);
   static_cast<void>(wrote);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   g_pipe.store(-1);
   ::close(pipe_[0]);
   ::close(pipe_[1]);

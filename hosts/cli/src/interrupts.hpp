@@ -34,6 +34,7 @@ class Interrupts {
   void on_resize(std::function<void()> call);
 
  private:
+  void let_go();
   void watch();
   void received(int signal);
 

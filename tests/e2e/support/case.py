@@ -161,6 +161,16 @@ class Case:
 
     # ---- what tests share
 
+    def as_nobody(self):
+        """Words before a program that must not be root."""
+        if os.geteuid() != 0:
+            return []
+        os.chmod(self.dir, 0o755)
+        words = ["setpriv", "--reuid", "65534", "--clear-groups"]
+        if subprocess.run([*words, PROGRAM, "--version"], capture_output=True).returncode != 0:
+            raise Skipped("the program cannot be run by another user here")
+        return words
+
     def repository(self, name="origin"):
         """A git repository with one commit, whose subject is `first`."""
         path = self.path(name)
