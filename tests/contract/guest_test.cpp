@@ -71,6 +71,38 @@ TEST_CASE_METHOD(LocalFixture, "a guest whose socket was removed is ended with t
   CHECK(nothing_runs());
 }
 
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder was removed ends what it runs") {
+  for (const char* remove : {"rm -r ../.sandforge", "rm -r ../.sandforge/s"}) {
+    const auto first = started();
+    sh(*first, std::string("setsid sleep 1000 >/dev/null 2>&1 & (sleep 0.1; ") + remove +
+                   ") >/dev/null 2>&1 & true");
+    CHECK(eventually([&] { return nothing_runs(); }));
+    CHECK(sh(*later_host(*this), "echo up").out == "up\n");
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    CHECK(nothing_runs());
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder was moved away ends what it runs") {
+  for (const auto& moved : {root() / ".sandforge" / "s", root() / ".sandforge", root()}) {
+    const auto first = started();
+    sh(*first, "setsid sleep 1000 >/dev/null 2>&1 & true");
+    fs::rename(moved, base() / "away");
+    CHECK(eventually([&] { return nothing_runs(); }));
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    fs::remove_all(base() / "away");
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder is moved and put back goes on") {
+  const auto first = started();
+  const pid_t guest = guest_of(folder().string());
+  fs::rename(root() / ".sandforge", root() / "away");
+  fs::rename(root() / "away", root() / ".sandforge");
+  CHECK(sh(*first, "sleep 1; echo up").out == "up\n");
+  CHECK(guest_of(folder().string()) == guest);
+}
+
 TEST_CASE_METHOD(LocalFixture, "folders that commands put beside the guest go with the session") {
   const auto first = started();
   sh(*first, "mkdir -p ../.sandforge/s/a/b; ln -s / ../.sandforge/s/a/link");

@@ -124,6 +124,9 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
     why = path + ": " + std::strerror(errno);
     return ListenResult::failed;
   }
+  watch_.emplace(supervisor_.loop(), folder_.get(), [this] {
+    supervisor_.stop_all(nullptr, 0, supervisor_.options().grace_ms, true);
+  });
   return ListenResult::listening;
 }
 
