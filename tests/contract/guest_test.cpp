@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "contract/local_fixture.hpp"
 
@@ -101,6 +102,31 @@ TEST_CASE_METHOD(LocalFixture, "a guest whose folder is moved and put back goes 
   fs::rename(root() / "away", root() / ".sandforge");
   CHECK(sh(*first, "sleep 1; echo up").out == "up\n");
   CHECK(guest_of(folder().string()) == guest);
+}
+
+TEST_CASE_METHOD(LocalFixture,
+                 "folders in place of the guest's files do not keep it from starting") {
+  for (const char* name : {"guest", "guest.instance"}) {
+    const auto first = started();
+    first->stop();
+    REQUIRE(fs::create_directories(root() / ".sandforge" / "s" / name / "in" / "it"));
+    CHECK(sh(*later_host(*this), "echo up").out == "up\n");
+    later_host(*this)->stop();
+    fs::remove(root() / ".sandforge" / "s" / name);
+    REQUIRE(fs::create_directories(root() / ".sandforge" / "s" / name / "in" / "it"));
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    CHECK_FALSE(fs::exists(root() / ".sandforge"));
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a file in place of the guest's folder does not keep the session") {
+  for (const char* name : {".sandforge", ".sandforge/s"}) {
+    started()->stop();
+    fs::remove_all(root() / name);
+    std::ofstream(root() / name) << "mine";
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    fs::remove(root() / ".sandforge");
+  }
 }
 
 TEST_CASE_METHOD(LocalFixture, "folders that commands put beside the guest go with the session") {
