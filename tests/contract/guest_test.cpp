@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "contract/local_fixture.hpp"
 
@@ -69,6 +70,63 @@ TEST_CASE_METHOD(LocalFixture, "a guest whose socket was removed is ended with t
   sh(*first, "setsid sleep 1000 >/dev/null 2>&1 & rm ../.sandforge/s/guest");
   CHECK_NOTHROW(later_host(*this)->destroy());
   CHECK(nothing_runs());
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder was removed ends what it runs") {
+  for (const char* remove : {"rm -r ../.sandforge", "rm -r ../.sandforge/s"}) {
+    const auto first = started();
+    sh(*first, std::string("setsid sleep 1000 >/dev/null 2>&1 & (sleep 0.1; ") + remove +
+                   ") >/dev/null 2>&1 & true");
+    CHECK(eventually([&] { return nothing_runs(); }));
+    CHECK(sh(*later_host(*this), "echo up").out == "up\n");
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    CHECK(nothing_runs());
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder was moved away ends what it runs") {
+  for (const auto& moved : {root() / ".sandforge" / "s", root() / ".sandforge", root()}) {
+    const auto first = started();
+    sh(*first, "setsid sleep 1000 >/dev/null 2>&1 & true");
+    fs::rename(moved, base() / "away");
+    CHECK(eventually([&] { return nothing_runs(); }));
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    fs::remove_all(base() / "away");
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a guest whose folder is moved and put back goes on") {
+  const auto first = started();
+  const pid_t guest = guest_of(folder().string());
+  fs::rename(root() / ".sandforge", root() / "away");
+  fs::rename(root() / "away", root() / ".sandforge");
+  CHECK(sh(*first, "sleep 1; echo up").out == "up\n");
+  CHECK(guest_of(folder().string()) == guest);
+}
+
+TEST_CASE_METHOD(LocalFixture,
+                 "folders in place of the guest's files do not keep it from starting") {
+  for (const char* name : {"guest", "guest.instance"}) {
+    const auto first = started();
+    first->stop();
+    REQUIRE(fs::create_directories(root() / ".sandforge" / "s" / name / "in" / "it"));
+    CHECK(sh(*later_host(*this), "echo up").out == "up\n");
+    later_host(*this)->stop();
+    fs::remove(root() / ".sandforge" / "s" / name);
+    REQUIRE(fs::create_directories(root() / ".sandforge" / "s" / name / "in" / "it"));
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    CHECK_FALSE(fs::exists(root() / ".sandforge"));
+  }
+}
+
+TEST_CASE_METHOD(LocalFixture, "a file in place of the guest's folder does not keep the session") {
+  for (const char* name : {".sandforge", ".sandforge/s"}) {
+    started()->stop();
+    fs::remove_all(root() / name);
+    std::ofstream(root() / name) << "mine";
+    CHECK_NOTHROW(later_host(*this)->destroy());
+    fs::remove(root() / ".sandforge");
+  }
 }
 
 TEST_CASE_METHOD(LocalFixture, "folders that commands put beside the guest go with the session") {

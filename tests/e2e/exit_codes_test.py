@@ -127,4 +127,24 @@ def test_the_readme_and_help_name_the_same_codes(t):
         assert "\n  3 " in t.sf(*words, "--help").text
 
 
+def test_no_thread_to_be_had(t):
+    nobody = t.as_nobody()
+    os.mkdir(t.path("nobody"))
+    if nobody:
+        os.chown(t.path("nobody"), 65534, 65534)
+    env = {"HOME": t.path("nobody"), "SANDFORGE_STATE_DIR": t.path("nobody/state"),
+           "SANDFORGE_LOCAL_ROOT": t.path("nobody/root"),
+           "SANDFORGE_RUNTIME_DIR": t.path("nobody/run")}
+    said = ""
+    # Of root's limits the kernel makes nothing, and of others' processes it counts all that run.
+    for limit in range(1, 16):
+        ran = t.sf("run", "--provider", "local", "-i", "--", "true", code=None, env=env, input=b"",
+                   through=[*nobody, "prlimit", f"--nproc={limit}"])
+        assert ran.code in (0, 125) and bool(ran.err) == (ran.code == 125), (limit, ran)
+        said += ran.error_text
+    assert "sandforge: no thread could be made" in said, said
+    left = t.sf("ps", "--json", env=env, through=nobody).json
+    t.sf("rm", "-f", *[record["id"] for record in left], "none", env=env, through=nobody)
+
+
 main(globals())

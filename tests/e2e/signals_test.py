@@ -316,6 +316,120 @@ def test_a_full_device_is_an_error(t):
                                         "No space left on device\n"), (words, ended)
 
 
+def stuck(t, *words, mark, both=False):
+    """Runs the words, which write for ever, into a pipe that stays open and that nobody reads."""
+    reading, writing = os.pipe()
+    child = t.spawn(*words, "--", "sh", "-c", f"yes {mark}", stdout=writing,
+                    stderr=writing if both else subprocess.PIPE)
+    os.close(writing)
+
+    def held_back():
+        lines = [pid for pid, line in processes.below(t.dir).items() if line == f"yes {mark}"]
+        return lines and processes.state(lines[0]) == "S" and processes.blocked_in_write(lines[0])
+    wait_until(held_back, "the command waits for its reader")
+    return child, reading
+
+
+def test_an_interrupt_while_nobody_reads(t):
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+        for words in all_words(t).values():
+            child, reading = stuck(t, *words, mark="stuck")
+            child.send_signal(number)
+            ended = t.finish(child, code)
+            assert ended.error_text == "sandforge: output that nobody read was dropped\n", ended
+            os.close(reading)
+        (session,) = t.sessions()  # that of exec: run has removed its own
+        t.sf("rm", session)
+    assert t.no_guest()
+
+
+def test_an_interrupt_while_nobody_reads_errors_either(t):
+    child, reading = stuck(t, "run", "--provider", "local", mark="stuck", both=True)
+    child.send_signal(signal.SIGTERM)
+    t.finish(child, 143)
+    os.close(reading)
+    assert t.sessions() == [] and t.no_guest()
+
+
+def test_a_timeout_while_nobody_reads(t):
+    child, reading = stuck(t, "run", "--provider", "local", "--timeout", "1s", mark="stuck")
+    ended = t.finish(child, 124)
+    assert ended.error_text == ("sandforge: output that nobody read was dropped\n"
+                                "sandforge: the command took too long and was ended\n"), ended
+    os.close(reading)
+    assert t.sessions() == [] and t.no_guest()
+
+
+def test_an_interrupt_while_nobody_reads_at_a_terminal(t):
+    session = t.session()
+    ours, theirs = pty.pair()
+    child = t.spawn("exec", session, "--", "yes", stdout=theirs)
+    os.close(theirs)
+    wait_until(lambda: [pid for pid, line in processes.below(t.dir).items()
+                        if line == "yes" and processes.state(pid) == "S" and
+                        processes.blocked_in_write(pid)], "the command waits for its reader")
+    child.send_signal(signal.SIGTERM)
+    t.finish(child, 143)
+    os.close(ours)
+
+
+def test_an_interrupt_of_a_list_that_nobody_reads(t):
+    t.session()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    try:
+        while True:
+            os.write(writing, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writing, True)
+    child = t.spawn("ps", stdout=writing)
+    os.close(writing)
+    wait_until(lambda: processes.has_open(child.pid, t.state + "/sessions.db") and
+               processes.state(child.pid) == "S", "the list waits for its reader")
+    child.send_signal(signal.SIGTERM)
+    t.finish(child, 143)
+    os.close(reading)
+
+
+def test_an_interrupt_drops_nothing_that_is_read(t):
+    # More than fits into the pipe, by a command that the interrupt does not end at once.
+    child = t.spawn("exec", t.session(), "--", "sh", "-c",
+                    "trap 'head -c 200000 /dev/zero; exit' TERM; echo ready; "
+                    "while :; do sleep 0.05; done")
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGTERM)
+    time.sleep(1)  # a reader that is late is not one that is gone
+    ended = t.finish(child, 143)
+    assert len(ended.out) == 200000 and b"dropped" not in ended.err, (len(ended.out), ended.err)
+
+
+def test_the_flags_of_a_shared_output_stay(t):
+    session = t.session()
+    reading, writing = os.pipe()
+    child = t.spawn("exec", session, "--", "sh", "-c",
+                    f"echo hi; while ! test -e {t.path('go')}; do sleep 0.05; done", stdout=writing)
+    assert os.read(reading, 3) == b"hi\n"
+    assert os.get_blocking(writing)
+    t.write("go", "")
+    t.finish(child, 0)
+    os.close(writing)
+    os.close(reading)
+
+
+def test_a_second_interrupt_says_which_session_stays(t):
+    child = t.spawn("run", "--provider", "local", "--", "sh", "-c",
+                    "trap 'echo asked' TERM INT HUP; echo ready; while :; do sleep 0.1; done")
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.stdout.readline() == b"asked\n"
+    child.send_signal(signal.SIGINT)
+    ended = t.finish(child, 130)
+    (session,) = t.sessions()
+    assert ended.error_text.endswith(f"sandforge: session {session} stays; "
+                                     f"remove it with: sandforge rm {session}\n"), ended
+    t.sf("rm", session)
+
+
 def test_a_slow_reader_holds_the_command_back(t):
     session = t.session()
     size = 64 << 20

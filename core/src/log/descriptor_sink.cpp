@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -52,7 +53,10 @@ class Writer : public std::enable_shared_from_this<Writer> {
       ++lost_;
       return;
     }
-    start();
+    if (!start()) {
+      ++lost_;
+      return;
+    }
     queue_.push_back(std::move(text));
     bytes_ += size;
     lost_ = 0;
@@ -69,12 +73,17 @@ class Writer : public std::enable_shared_from_this<Writer> {
   }
 
  private:
-  // With the mutex. Its thread is joined by nobody: it may wait for ever.
-  void start() {
-    if (running_) return;
+  // With the mutex. Its thread is joined by nobody: it may wait for ever. False: there is none.
+  bool start() {
+    if (running_) return true;
     const BlockSignals blocked;
-    std::thread([self = shared_from_this()] { self->run(); }).detach();
-    running_ = true;
+    try {
+      std::thread([self = shared_from_this()] { self->run(); }).detach();
+      running_ = true;
+    } catch (const std::system_error&) {
+      // The next record tries again, and says how many are missing.
+    }
+    return running_;
   }
 
   void run() {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -132,10 +133,17 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
   const auto limit = launch.ready_limit;
   {
     const BlockSignals blocked;
-    peer->reader_ =
-        std::thread([peer, theirs = posix::Fd(pair[1]), launch = std::move(launch)]() mutable {
-          peer->run(std::move(theirs), std::move(launch));
-        });
+    posix::Fd theirs(pair[1]);
+    try {
+      peer->reader_ =
+          std::thread([peer, theirs = std::move(theirs), launch = std::move(launch)]() mutable {
+            peer->run(std::move(theirs), std::move(launch));
+          });
+    } catch (const std::system_error&) {
+      attempt.stage = LoadStage::load_failed;
+      attempt.message = "could not be started in a process: " + no_thread().message;
+      return nullptr;
+    }
   }
   if (future.wait_for(limit) != std::future_status::ready) {
     attempt.stage = LoadStage::init_failed;

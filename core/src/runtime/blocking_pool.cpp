@@ -2,9 +2,15 @@
 
 #include <csignal>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace sandforge {
+
+Error no_thread() {
+  return Error(Status::unavailable, "no thread could be made: the limit of processes is reached",
+               "runtime.no_thread");
+}
 
 struct BlockSignals::Saved {
   sigset_t mask;
@@ -27,9 +33,13 @@ BlockingJob::BlockingJob(Lane lane, std::function<void()> work, Handler<void> do
     : lane_(std::move(lane)), work_(std::move(work)), done_(std::move(done)) {}
 
 void BlockingJob::cancel() noexcept {
+  fail(Error(Status::cancelled, "the work was cancelled before it began"));
+}
+
+void BlockingJob::fail(Error error) noexcept {
   if (!claim()) return;
   work_ = nullptr;
-  finish(Error(Status::cancelled, "the work was cancelled before it began"));
+  finish(std::move(error));
 }
 
 void BlockingJob::run() {
@@ -76,13 +86,26 @@ void BlockingPool::post(std::shared_ptr<BlockingJob> job) {
       job->cancel();
       return;
     }
-    queue_.push_back(std::move(job));
-    if (idle_ < queue_.size() && threads_.size() < limit_) {
-      const BlockSignals blocked;
-      threads_.emplace_back([this] { run(); });
+    queue_.push_back(job);
+    // Not kept for a thread that is busy: what it does may wait for this very job.
+    if (idle_ < queue_.size() && threads_.size() < limit_ && !add_thread()) {
+      queue_.pop_back();
+      lock.unlock();
+      job->fail(no_thread());
+      return;
     }
   }
   wake_.notify_one();
+}
+
+bool BlockingPool::add_thread() {
+  const BlockSignals blocked;
+  try {
+    threads_.push_back(start_([this] { run(); }));
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 void BlockingPool::run() {

@@ -20,6 +20,7 @@ class BlockingJob final : public Pending, public std::enable_shared_from_this<Bl
  public:
   BlockingJob(Lane lane, std::function<void()> work, Handler<void> done);
   void cancel() noexcept override;
+  void fail(Error error) noexcept;  // in place of running it
   void run();
 
  private:
@@ -32,19 +33,32 @@ class BlockingJob final : public Pending, public std::enable_shared_from_this<Bl
   std::atomic<bool> claimed_{false};
 };
 
+// unavailable "runtime.no_thread"
+Error no_thread();
+
 class BlockingPool {
  public:
-  explicit BlockingPool(std::size_t limit) : limit_(limit) {}
+  // Throws std::system_error where the system has no more threads.
+  using StartThread = std::function<std::thread(std::function<void()>)>;
+  static std::thread start_thread(std::function<void()> work) {
+    return std::thread(std::move(work));
+  }
+
+  explicit BlockingPool(std::size_t limit, StartThread start = start_thread)
+      : limit_(limit), start_(std::move(start)) {}
   ~BlockingPool() { close(); }
   // Queued work is cancelled, running work is waited for, what comes later is cancelled at once.
   void close();
 
+  // Where all threads are busy and no further one can be had, the job fails with no_thread().
   void post(std::shared_ptr<BlockingJob> job);
 
  private:
+  bool add_thread();
   void run();
 
   const std::size_t limit_;
+  const StartThread start_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<BlockingJob>> queue_;

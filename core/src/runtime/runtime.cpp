@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -175,10 +176,17 @@ struct Runtime::Impl {
         guard(asio::make_work_guard(*context)),
         pool(std::max<std::size_t>(1, options.blocking_threads)) {
     const BlockSignals blocked;
-    const std::size_t count = std::max<std::size_t>(1, options.io_threads);
-    running = count;
-    for (std::size_t i = 0; i < count; ++i)
-      threads.emplace_back([this] { run(); });
+    running = std::max<std::size_t>(1, options.io_threads);
+    threads.reserve(running);
+    try {
+      for (std::size_t i = 0, count = running; i < count; ++i)
+        threads.push_back(BlockingPool::start_thread([this] { run(); }));
+    } catch (const std::system_error&) {
+      context->stop();
+      for (auto& thread : threads)
+        thread.join();
+      throw_error(no_thread());
+    }
   }
 
   void end() {

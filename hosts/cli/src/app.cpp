@@ -7,6 +7,7 @@ namespace sandforge::cli {
 App::App(GlobalArguments arguments, std::vector<ProviderDefinition> providers)
     : arguments_(std::move(arguments)),
       terminal_(arguments_.json),
+      hurried_(interrupts_.token(), [this] { terminal_.hurry(); }),
       providers_(std::move(providers)),
       places_(find_places(arguments_.state)) {
   make_services();

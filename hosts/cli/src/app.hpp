@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -105,6 +107,7 @@ class App {
   const GlobalArguments arguments_;
   const Terminal terminal_;
   Interrupts interrupts_;
+  const std::stop_callback<std::function<void()>> hurried_;  // whoever wants the end wants it now
   std::vector<ProviderDefinition> providers_;
   const Places places_;
   Configurations configurations_;

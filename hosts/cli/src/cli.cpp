@@ -1,5 +1,7 @@
 #include "cli.hpp"
 
+#include <system_error>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "new_session.hpp"
@@ -25,14 +27,27 @@ struct Dispatch {
   int operator()(const NewArguments& a) const { return new_command(app, a); }
 };
 
+// Of what nobody expected, but for a thread of our own that could not be made.
+Error internal_error(const std::exception& failure) {
+  const auto* system = dynamic_cast<const std::system_error*>(&failure);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+    return Error(Status::unavailable, "no thread could be made: the limit of processes is reached",
+                 "runtime.no_thread");
+  return Error(Status::internal, failure.what(), "cli.internal");
+}
+
 int dispatch(App& app, const Subcommand& subcommand) {
   try {
-    return std::visit(Dispatch{app}, subcommand);
+    const int code = std::visit(Dispatch{app}, subcommand);
+    // One that could not tell what it did, because nobody reads, was interrupted all the same.
+    return code == kFailure && app.interrupts().caught() != 0
+               ? kSignalBase + app.interrupts().caught()
+               : code;
   } catch (const Exception& failure) {
     app.terminal().error(failure.error());
     return failure_code(app, failure.error());
   } catch (const std::exception& failure) {
-    const Error error(Status::internal, failure.what(), "cli.internal");
+    const auto error = internal_error(failure);
     app.terminal().error(error);
     return failure_code(app, error);
   }
@@ -43,8 +58,9 @@ int dispatch(App& app, const Subcommand& subcommand) {
 int cli_main(const std::vector<std::string>& words, std::vector<ProviderDefinition> providers) {
   auto parsed = parse_arguments(words);
   if (!parsed.line) {
-    write_all(2, parsed.err);
-    const int output = Terminal(false).exit_code_after(write_all(1, parsed.out));
+    const Terminal terminal(false);
+    terminal.pass_on(2, parsed.err);
+    const int output = terminal.exit_code_after(terminal.print(parsed.out));
     return output != kOk ? output : parsed.exit_code;
   }
   const Terminal terminal(parsed.line->global.json);
@@ -58,7 +74,7 @@ int cli_main(const std::vector<std::string>& words, std::vector<ProviderDefiniti
   } catch (const Exception& failure) {
     terminal.error(failure.error());
   } catch (const std::exception& failure) {
-    terminal.error(Error(Status::internal, failure.what(), "cli.internal"));
+    terminal.error(internal_error(failure));
   }
   return kFailure;
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
 
 #include "exit_codes.hpp"
 #include "input_pump.hpp"
@@ -105,11 +106,14 @@ SpawnOptions spawn_options(const ForegroundOptions& options, const std::shared_p
 
 // Writes what comes until the command has ended. After a failure the rest is let go, so that the
 // command can end.
-void write_output(Inbox& inbox, Process& process, std::stop_source& stop, ForegroundResult& out) {
+void write_output(Inbox& inbox, Process& process, const Terminal& terminal, std::stop_source& stop,
+                  ForegroundResult& out) {
   while (auto chunk = inbox.next()) {
-    const bool failed = out.broken_pipe || out.output_error;
-    if (!failed && !write_all(chunk->descriptor, chunk->data)) {
-      if (errno == EPIPE) {
+    const bool failed = out.broken_pipe || out.output_error || out.dropped;
+    if (!failed && !terminal.pass_on(chunk->descriptor, chunk->data)) {
+      if (errno == ECANCELED) {
+        out.dropped = true;
+      } else if (errno == EPIPE) {
         out.broken_pipe = true;
       } else {
         out.output_error = output_error(errno);
@@ -123,7 +127,8 @@ void write_output(Inbox& inbox, Process& process, std::stop_source& stop, Foregr
 }  // namespace
 
 ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
-                                const ForegroundOptions& options, Interrupts& interrupts) {
+                                const ForegroundOptions& options, const Terminal& terminal,
+                                Interrupts& interrupts) {
   std::stop_source stop;
   const std::stop_callback interrupted(interrupts.token(), [&stop] { stop.request_stop(); });
   auto inbox = std::make_shared<Inbox>();
@@ -134,8 +139,10 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
       std::move(command), spawn_options(options, inbox, stop.get_token()),
       [inbox](Result<std::shared_ptr<Process>> process) { inbox->started(std::move(process)); });
   const auto process = inbox->wait_started();
-  process->async_wait({},
-                      [inbox](Result<CommandResult> result) { inbox->ended(std::move(result)); });
+  process->async_wait({}, [inbox, &terminal](Result<CommandResult> result) {
+    if (result && result->timed_out) terminal.hurry();
+    inbox->ended(std::move(result));
+  });
 
   ForegroundResult out;
   {
@@ -149,11 +156,18 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
       process->async_resize(tty.cols, tty.rows, [](const Result<void>&) {});
     });
     std::optional<InputPump> input;
-    if (options.stdin_open || options.command.tty) input.emplace(0, process);
-    write_output(*inbox, *process, stop, out);
+    std::exception_ptr no_input;
+    try {
+      if (options.stdin_open || options.command.tty) input.emplace(0, process);
+    } catch (const std::exception&) {
+      no_input = std::current_exception();
+      stop.request_stop();
+    }
+    write_output(*inbox, *process, terminal, stop, out);
     input.reset();
     interrupts.on_resize(nullptr);
     interrupts.on_exit(nullptr);
+    if (no_input) std::rethrow_exception(no_input);
   }
   out.result = inbox->result();
   sandbox->release_process(process->id());

@@ -8,6 +8,7 @@
 #include "arguments.hpp"
 #include "interrupts.hpp"
 #include "sandforge/sandbox.hpp"
+#include "terminal.hpp"
 
 namespace sandforge::cli {
 
@@ -22,13 +23,16 @@ struct ForegroundOptions {
 struct ForegroundResult {
   CommandResult result;
   bool broken_pipe = false;           // nobody reads our output; the command was ended
+  bool dropped = false;               // an end was wanted, and nobody read the rest of the output
   std::optional<Error> output_error;  // our output could not be written; the command was ended
 };
 
 // Until the command has ended. The output is held back by a slow reader: at most 256 KiB wait here.
-// An interrupt ends the command's whole tree. Throws the Error of a command that could not start.
+// An interrupt ends the command's whole tree; after one, and after a timeout, what nobody reads is
+// dropped. Throws the Error of a command that could not start.
 ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
-                                const ForegroundOptions& options, Interrupts& interrupts);
+                                const ForegroundOptions& options, const Terminal& terminal,
+                                Interrupts& interrupts);
 
 // What the program exits with, after an end like this.
 int exit_code_of(const ForegroundResult& result, const Interrupts& interrupts) noexcept;

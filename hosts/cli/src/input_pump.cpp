@@ -12,7 +12,13 @@ namespace sandforge::cli {
 InputPump::InputPump(int descriptor, std::shared_ptr<Process> process)
     : descriptor_(descriptor), process_(std::move(process)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for standard input");
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    ::close(wake_[0]);
+    ::close(wake_[1]);
+    throw;
+  }
 }
 
 InputPump::~InputPump() {

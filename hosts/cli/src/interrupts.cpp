@@ -1,10 +1,12 @@
 #include "interrupts.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <stdexcept>
 
@@ -54,15 +56,24 @@ Interrupts::Interrupts() {
   }
   for (const int signal : kSilenced)
     handle(signal, nothing);
-  thread_ = std::thread([this] { watch(); });
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (...) {
+    let_go();
+    throw;
+  }
 }
 
 Interrupts::~Interrupts() {
+  let_go();
+}
+
+void Interrupts::let_go() {
   for (const auto& [signal, action] : before_)
     ::sigaction(signal, &action, nullptr);
   const auto wrote = ::write(pipe_[1], &kStop, 1);
   static_cast<void>(wrote);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   g_pipe.store(-1);
   ::close(pipe_[0]);
   ::close(pipe_[1]);
@@ -71,6 +82,11 @@ Interrupts::~Interrupts() {
 void Interrupts::on_exit(std::function<void()> call) {
   const std::lock_guard lock(mutex_);
   on_exit_ = std::move(call);
+}
+
+void Interrupts::say_at_exit(std::string text) {
+  const std::lock_guard lock(mutex_);
+  say_at_exit_ = std::move(text);
 }
 
 void Interrupts::on_resize(std::function<void()> call) {
@@ -102,6 +118,12 @@ void Interrupts::received(int signal) {
   {
     const std::lock_guard lock(mutex_);
     if (on_exit_) on_exit_();
+    pollfd waiting{2, POLLOUT, 0};
+    if (!say_at_exit_.empty() && ::poll(&waiting, 1, 0) == 1) {
+      const auto text = say_at_exit_.substr(0, PIPE_BUF);
+      const auto wrote = ::write(2, text.data(), text.size());
+      static_cast<void>(wrote);
+    }
   }
   ::_exit(kSignalBase + signal);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,10 +28,13 @@ class Interrupts {
 
   // Before the program ends at once, on a thread of its own. Replaces the one before; null: none.
   void on_exit(std::function<void()> call);
+  // What standard error says then, if it takes it at once. Replaces the one before; empty: nothing.
+  void say_at_exit(std::string text);
   // The size of the terminal has changed.
   void on_resize(std::function<void()> call);
 
  private:
+  void let_go();
   void watch();
   void received(int signal);
 
@@ -38,6 +42,7 @@ class Interrupts {
   std::atomic<int> caught_{0};
   std::mutex mutex_;
   std::function<void()> on_exit_, on_resize_;
+  std::string say_at_exit_;
   std::vector<std::pair<int, struct sigaction>> before_;  // of the signals that we took over
   int pipe_[2] = {-1, -1};
   std::thread thread_;

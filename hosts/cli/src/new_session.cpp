@@ -118,7 +118,7 @@ SetupOptions setup_options(App& app, const SessionArguments& arguments) {
     app.terminal().progress(where + step.text);
   };
   // A few lines on a terminal; a slow one holds the set-up back, and nothing is lost.
-  options.on_output = [](std::string_view text) { write_all(2, text); };
+  options.on_output = [&app](std::string_view text) { app.terminal().pass_on(2, text); };
   return options;
 }
 
@@ -150,6 +150,9 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);
   // Of two calls at once that name the same new id, one made it.
   out.existed = !out.session->made_here();
+  if (const auto id = out.session->id().str(); !out.existed)
+    app.interrupts().say_at_exit("sandforge: session " + id +
+                                 " stays; remove it with: sandforge rm " + id + "\n");
   if (out.existed)
     if (const auto options = not_applied(arguments, out.session->record()); !options.empty()) {
       out.warnings.push_back(not_applied_text(options, out.session->id()));

@@ -1,6 +1,5 @@
 #include "terminal.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,7 +86,7 @@ Terminal::Terminal(bool json)
       colour_err_(wants_colour(2)) {}
 
 bool Terminal::print(std::string_view text) const {
-  return write_all(1, text);
+  return output_.write_all(1, text);
 }
 
 bool Terminal::print_text(std::string_view text) const {
@@ -95,14 +94,15 @@ bool Terminal::print_text(std::string_view text) const {
 }
 
 bool Terminal::print_json(const json::Value& value) const {
-  return write_all(1, json::write_pretty(value));
+  return output_.write_all(1, json::write_pretty(value));
 }
 
 int Terminal::exit_code_after(bool written) const {
   if (written) return kOk;
   const int why = errno;
   if (why == EPIPE) return kBrokenPipe;
-  say(kRed, output_error(why).message);  // also for JSON, which has nowhere to go
+  if (why == ECANCELED) return kFailure;  // who wants the end knows
+  say(kRed, output_error(why).message);   // also for JSON, which has nowhere to go
   return kFailure;
 }
 
@@ -135,7 +135,7 @@ bool Terminal::print_table(const std::vector<std::string>& header,
 void Terminal::say(std::string_view colour, std::string_view text) const {
   std::string line = "sandforge: " + harmless_text(text);
   if (colour_err_ && !colour.empty()) line = std::string(colour) + line + std::string(kReset);
-  write_all(2, line + "\n");
+  output_.write_all(2, line + "\n");
 }
 
 void Terminal::note(std::string_view text) const {
@@ -192,22 +192,6 @@ std::string age(std::int64_t then_ns, std::int64_t now_ns) {
   if (seconds < 7200) return std::to_string(seconds / 60) + "m ago";
   if (seconds < 172'800) return std::to_string(seconds / 3600) + "h ago";
   return std::to_string(seconds / 86'400) + "d ago";
-}
-
-bool write_all(int descriptor, std::string_view data) {
-  while (!data.empty()) {
-    const auto wrote = ::write(descriptor, data.data(), data.size());
-    if (wrote >= 0) {
-      data.remove_prefix(static_cast<std::size_t>(wrote));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      // Somebody else made the descriptor non-blocking; we wait like everybody.
-      pollfd waiting{descriptor, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace sandforge::cli

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "patient_output.hpp"
 #include "sandforge/error.hpp"
 
 namespace sandforge::cli {
@@ -21,7 +22,8 @@ class Terminal {
   bool print(std::string_view text) const;
   bool print_text(std::string_view text) const;  // of others: without what a terminal obeys
   bool print_json(const json::Value& value) const;
-  // What to exit with right after one of these: 0 if it was written, else 141, or 125 and a word.
+  // What to exit with right after one of these: 0 if it was written, else 141, or 125 and a word;
+  // without one where the end was wanted and nobody read.
   int exit_code_after(bool written) const;
   // Rows under a header, columns as wide as they need to be; cells may be foreign text.
   bool print_table(const std::vector<std::string>& header,
@@ -36,6 +38,14 @@ class Terminal {
 
   std::string bold(std::string_view text) const;  // on standard output
 
+  // What others wrote, to standard output or error (1 or 2), as it is. False: errno says why.
+  bool pass_on(int descriptor, std::string_view data) const {
+    return output_.write_all(descriptor, data);
+  }
+  // Readers are waited for no longer than PatientOutput says; the rest is dropped: errno is
+  // ECANCELED. From any thread.
+  void hurry() const noexcept { output_.hurry(); }
+
  private:
   void say(std::string_view colour, std::string_view text) const;
 
@@ -43,6 +53,7 @@ class Terminal {
   const bool err_tty_;
   const bool colour_out_;
   const bool colour_err_;
+  mutable PatientOutput output_;
 };
 
 // What an error says to a person: its message, then the details that help.
@@ -53,8 +64,5 @@ Error output_error(int error_number);
 
 // "3m ago" for a point in Unix time, nanoseconds.
 std::string age(std::int64_t then_ns, std::int64_t now_ns);
-
-// All of it, also when it comes in pieces. False: errno says why.
-bool write_all(int descriptor, std::string_view data);
 
 }  // namespace sandforge::cli

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "case_process.hpp"
@@ -78,8 +79,12 @@ Report run(const Request& given) {
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < jobs_of(request, cases.size()); ++i)
-    threads.emplace_back(work);
+  try {
+    for (unsigned i = 0; i < jobs_of(request, cases.size()); ++i)
+      threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    if (threads.empty()) work();  // else the others do it
+  }
   for (auto& thread : threads)
     thread.join();
   return report;

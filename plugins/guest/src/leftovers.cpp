@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kInstanceSize = 32;  // hexadecimal digits
 constexpr std::size_t kTextLimit = 8192;
+constexpr int kMoves = 1000;
 constexpr std::int64_t kLimitMs = 3000;
 constexpr long kPauseNs = 5'000'000;
 
@@ -29,6 +30,18 @@ bool is_instance(const std::string& text) {
 }
 
 }  // namespace
+
+void make_way(int folder, const std::string& name) {
+  if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return;
+  if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0) return;
+  // Whoever removes the session removes that, too. A name that is taken: the next one.
+  for (int i = 1; i <= kMoves; ++i) {
+    const std::string beside = name + ".moved." + std::to_string(i);
+    struct stat st = {};
+    if (::fstatat(folder, beside.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) continue;
+    if (::renameat(folder, name.c_str(), folder, beside.c_str()) == 0 || errno == ENOENT) return;
+  }
+}
 
 Left InstanceFile::left() const {
   std::string text;
@@ -47,7 +60,7 @@ Left InstanceFile::left() const {
 
 bool InstanceFile::write(const Left& self) const {
   // A new file, so that nobody's file is written through a link.
-  remove();
+  make_way(folder_, name_);
   const posix::Fd file(
       ::openat(folder_, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return false;

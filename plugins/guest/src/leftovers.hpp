@@ -10,6 +10,9 @@ struct Left {
   std::string group;     // its control group; empty: it had none
 };
 
+// Makes the name free, whatever lies there; a folder that is not empty is moved beside it.
+void make_way(int folder, const std::string& name);
+
 // The file in which a guest says who it is, while it serves. In `folder`, which is locked.
 class InstanceFile {
  public:

@@ -108,7 +108,7 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
   posix::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const bool made = socket && make_address(path, folder_.get(), name_, address);
   // We hold the lock, so whatever lies there is left over.
-  if (made) ::unlinkat(folder_.get(), name_.c_str(), 0);
+  if (made) make_way(folder_.get(), name_);
   const mode_t mask = ::umask(0177);
   const bool bound = made && ::bind(socket.get(), reinterpret_cast<struct sockaddr*>(&address),
                                     sizeof address) == 0;
@@ -116,6 +116,8 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
   ::umask(mask);
   if (!bound) {
     why = path + ": " + std::strerror(bind_error);
+    // Nothing of ours runs: nobody is to look for it.
+    instance_file().remove();
     return ListenResult::failed;
   }
   socket_ = std::move(socket);
@@ -124,6 +126,9 @@ ListenResult Listener::start(const std::string& path, std::string& why) {
     why = path + ": " + std::strerror(errno);
     return ListenResult::failed;
   }
+  watch_.emplace(supervisor_.loop(), folder_.get(), [this] {
+    supervisor_.stop_all(nullptr, 0, supervisor_.options().grace_ms, true);
+  });
   return ListenResult::listening;
 }
 

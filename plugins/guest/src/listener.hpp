@@ -1,8 +1,10 @@
 // The socket that hosts connect to.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "folder_watch.hpp"
 #include "leftovers.hpp"
 #include "loop.hpp"
 
@@ -19,7 +21,8 @@ class Listener final : public Source {
 
   // The folder of `path` must be ours and closed to others; it is made when it is missing. A
   // socket that nobody serves any more is replaced, and what its guest left running is ended: who
-  // that was lies beside it, in NAME.instance.
+  // that was lies beside it, in NAME.instance. Once the folder is no longer there, all that we run
+  // is ended, and we end.
   ListenResult start(const std::string& path, std::string& why);
   void on_ready(std::uint32_t events) override;
 
@@ -35,6 +38,7 @@ class Listener final : public Source {
   bool made_folder_ = false;
   posix::Fd socket_;
   EventLoop::Timer retry_{};
+  std::optional<FolderWatch> watch_;
 };
 
 // Connects to such a socket; paths of any length work.

@@ -141,8 +141,10 @@ std::optional<Failure> guest_folder_below(const SessionPlace& place, int root, b
       out = std::move(own.fd);
       return std::nullopt;
     }
-    if (failure->error_number != ENOENT) return failure;
-    if (!create) return std::nullopt;
+    const int error = failure->error_number;
+    // Nobody can have a guest in what is no folder.
+    if (!create && (error == ENOENT || error == ENOTDIR || error == ELOOP)) return std::nullopt;
+    if (error != ENOENT) return failure;
     // Whoever destroys the last session removes the folder of the guests.
     if (tries == kFolderTries) return failure;
   }

@@ -174,6 +174,9 @@ std::optional<Failure> open_child(int parent, const std::string& name,
 
 std::optional<Failure> remove_guest_folder(int parent, const std::string& name) {
   const int fd = ::openat(parent, name.c_str(), kFolder);
+  // What is no folder goes as well: nobody can have a guest in it.
+  if (fd < 0 && (errno == ENOTDIR || errno == ELOOP) && ::unlinkat(parent, name.c_str(), 0) == 0)
+    return std::nullopt;
   if (fd < 0)
     return errno == ENOENT ? std::nullopt
                            : std::optional(system_failure(errno, "cannot open", name));

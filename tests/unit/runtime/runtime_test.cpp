@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/blocking_pool.hpp"
+
 using namespace sandforge;
 using namespace std::chrono_literals;
 
@@ -351,4 +353,57 @@ TEST_CASE("runtime: its threads take no signals") {
       lane, [&] { on_pool.set_value(blocked()); }, Handler<void>([](const Result<void>&) {}));
   CHECK(get(on_pool.get_future()));
   CHECK_FALSE(blocked());
+}
+
+namespace {
+
+// A system that has this many threads to give.
+BlockingPool::StartThread at_most(int threads) {
+  return [left = std::make_shared<int>(threads)](std::function<void()> work) {
+    if ((*left)-- <= 0)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return BlockingPool::start_thread(std::move(work));
+  };
+}
+
+}  // namespace
+
+TEST_CASE("blocking pool: without any thread a job fails and is not kept") {
+  Runtime runtime;
+  BlockingPool pool(4, at_most(0));
+  bool ran = false;
+  for (int i = 0; i < 2; ++i) {
+    std::promise<Error> failed;
+    pool.post(std::make_shared<BlockingJob>(
+        runtime.make_lane(), [&ran] { ran = true; },
+        Handler<void>(
+            [&failed](const Result<void>& result) { failed.set_value(result.error()); })));
+    const auto error = get(failed.get_future());
+    CHECK(error.code == Status::unavailable);
+    CHECK(error.reason == "runtime.no_thread");
+  }
+  pool.close();
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("blocking pool: where no further thread is to be had, a job fails that would wait") {
+  Runtime runtime;
+  const auto lane = runtime.make_lane();
+  std::array<std::promise<Status>, 2> done;
+  std::promise<void> busy, released;
+  BlockingPool pool(4, at_most(1));
+  pool.post(std::make_shared<BlockingJob>(
+      lane,
+      [&] {
+        busy.set_value();
+        released.get_future().wait();
+      },
+      into(done[0])));
+  get(busy.get_future());
+  // The first may be waiting for this one.
+  pool.post(std::make_shared<BlockingJob>(
+      lane, [] {}, into(done[1])));
+  CHECK(get(done[1].get_future()) == Status::unavailable);
+  released.set_value();
+  CHECK(get(done[0].get_future()) == Status::ok);
 }

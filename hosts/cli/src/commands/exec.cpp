@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "new_session.hpp"
@@ -18,12 +20,13 @@ int exec_command(App& app, const ExecArguments& arguments) {
   options.stdin_open =
       arguments.command.stdin_wanted || (!arguments.command.stdin_refused && ::isatty(0) != 1);
   start_session(app, *session, arguments.env);
-  const auto ended = run_foreground(session->sandbox(), options, app.interrupts());
+  const auto ended = run_foreground(session->sandbox(), options, app.terminal(), app.interrupts());
   if (app.terminal().json()) {
     json::Object out;
     out.set("session", session->id().str());
     out.set("result", result_json(ended.result));
-    if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
+    if (!app.terminal().print_json(out) && errno != ECANCELED)
+      return app.terminal().exit_code_after(false);
   } else {
     tell_end(app, *session, ended);
   }

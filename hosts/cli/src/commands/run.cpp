@@ -1,3 +1,5 @@
+#include <cerrno>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "foreground.hpp"
@@ -10,7 +12,9 @@ namespace {
 // failure to remove it is told, and counts where nothing else went wrong.
 int clean_up(App& app, const Session& session, int code) {
   try {
-    if (app.manager().remove_unused(session.id())) return code;
+    const bool removed = app.manager().remove_unused(session.id());
+    app.interrupts().say_at_exit({});
+    if (removed) return code;
     const auto text = "session " + session.id().str() + " stays: another call has it open";
     if (app.terminal().json()) {
       app.terminal().warn(text);
@@ -40,7 +44,7 @@ int run_in(App& app, const RunArguments& arguments, const NewSession& opened, bo
   options.default_cwd = default_cwd(session.record());
   options.capture = app.terminal().json();
   options.stdin_open = arguments.command.stdin_wanted;
-  const auto ended = run_foreground(session.sandbox(), options, app.interrupts());
+  const auto ended = run_foreground(session.sandbox(), options, app.terminal(), app.interrupts());
 
   if (app.terminal().json()) {
     json::Object out;
@@ -48,7 +52,8 @@ int run_in(App& app, const RunArguments& arguments, const NewSession& opened, bo
     out.set("kept", stays);
     out.set("started", started_json(session, info, opened.warnings));
     out.set("result", result_json(ended.result));
-    if (!app.terminal().print_json(out)) return app.terminal().exit_code_after(false);
+    if (!app.terminal().print_json(out) && errno != ECANCELED)
+      return app.terminal().exit_code_after(false);
   } else {
     tell_end(app, session, ended);
   }
@@ -73,6 +78,7 @@ std::optional<std::string> ended_by_another_call(App& app, const SessionId& id) 
 
 void tell_end(App& app, const Session& session, const ForegroundResult& ended) {
   if (ended.output_error) return app.terminal().error(*ended.output_error);
+  if (ended.dropped) app.terminal().note("output that nobody read was dropped");
   if (ended.broken_pipe || app.interrupts().caught() != 0) return;
   const auto& result = ended.result;
   switch (result.outcome) {
