@@ -269,9 +269,9 @@ def test_a_full_disk_loses_no_session(t):
 def test_a_damaged_database(t):
     os.mkdir(t.state, 0o700)
     t.write("state/sessions.db", b"no database, but long enough to be read as one" * 50, 0o600)
-    refused(t, "the session database is damaged: file is not a database", "ps")
-    refused(t, "the session database is damaged: file is not a database", "start", "--provider",
-            "local")
+    damaged = f"the session database is damaged: file is not a database ({t.state}/sessions.db)"
+    refused(t, damaged, "ps")
+    refused(t, damaged, "start", "--provider", "local")
     assert not os.path.exists(t.root)
     assert t.read("state/sessions.db").startswith(b"no database"), "what is there is left alone"
 

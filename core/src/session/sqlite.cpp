@@ -1,12 +1,18 @@
 #include "session/sqlite.hpp"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <thread>
 
 namespace sandforge::sqlite {
 namespace {
+
+constexpr std::chrono::milliseconds kLook{20};  // many that look more often keep the machine busy
+constexpr int kLongestStalls = 12;
 
 // A write beyond a file-size limit or a quota reaches us as an I/O error. Its errno is the
 // thread's: sqlite3_system_errno is overwritten by the roll-back that follows.
@@ -119,7 +125,30 @@ void Connection::open(const std::string& path, std::chrono::milliseconds busy_ti
       nullptr);
   check(db_, code);
   sqlite3_extended_result_codes(db_, 1);
-  check(db_, sqlite3_busy_timeout(db_, static_cast<int>(busy_timeout.count())));
+  waiting_.log = real.native() + "-wal";
+  waiting_.stall = busy_timeout;
+  check(db_, sqlite3_busy_handler(db_, &Connection::wait_busy, &waiting_));
+}
+
+// 0: no longer. SQLite's own way looks less and less often, so that those who came last are served
+// first; here all look equally often after their first few looks.
+int Connection::wait_busy(void* data, int tries) noexcept {
+  auto& waiting = *static_cast<Waiting*>(data);
+  const auto now = Waiting::Clock::now();
+  struct stat log {};
+  if (::stat(waiting.log.c_str(), &log) != 0) log = {};
+  const std::int64_t time_ns = log.st_mtim.tv_sec * 1'000'000'000LL + log.st_mtim.tv_nsec;
+  if (tries == 0) waiting.since = now;
+  if (tries == 0 || time_ns != waiting.log_time_ns || log.st_size != waiting.log_size) {
+    waiting.stalled_since = now;
+    waiting.log_time_ns = time_ns;
+    waiting.log_size = log.st_size;
+  }
+  if (now - waiting.stalled_since >= waiting.stall) return 0;
+  if (now - waiting.since >= waiting.stall * kLongestStalls) return 0;
+  std::this_thread::sleep_for(
+      std::min(kLook, std::chrono::milliseconds(1) * (1 << std::min(tries, 5))));
+  return 1;
 }
 
 void Connection::execute(const char* sql) {

@@ -58,6 +58,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // busy_timeout: how long a lock is waited for while whoever has it writes nothing. Others that
+  // keep on writing are waited for longer: twelve times that.
   void open(const std::string& path, std::chrono::milliseconds busy_timeout);
   void execute(const char* sql);  // any number of statements, no rows
   Statement prepare(std::string_view sql);
@@ -67,7 +69,18 @@ class Connection {
   void transaction(const std::function<void()>& body);
 
  private:
+  // Of the statement that waits for a lock.
+  struct Waiting {
+    using Clock = std::chrono::steady_clock;
+    std::string log;  // the file that every commit writes to
+    std::chrono::milliseconds stall{0};
+    Clock::time_point since, stalled_since;
+    std::int64_t log_time_ns = 0, log_size = 0;
+  };
+  static int wait_busy(void* waiting, int tries) noexcept;
+
   sqlite3* db_ = nullptr;
+  Waiting waiting_;
 };
 
 }  // namespace sandforge::sqlite

@@ -69,6 +69,28 @@ Error claimed_by(const Claim& claim) {
   return error;
 }
 
+// What is written meanwhile may be lost with the machine's power: it is about processes, which are
+// lost, too. The file stays whole.
+class Unsynced {
+ public:
+  explicit Unsynced(Connection& db) : db_(db) { db_.execute("PRAGMA synchronous = NORMAL"); }
+  ~Unsynced() {
+    try {
+      db_.execute(kSynced);
+    } catch (const Failure&) {
+      // It takes no lock and reads no file.
+    }
+  }
+  Unsynced(const Unsynced&) = delete;
+  Unsynced& operator=(const Unsynced&) = delete;
+
+  // An identity that was reported stays known.
+  static constexpr const char* kSynced = "PRAGMA synchronous = FULL";
+
+ private:
+  Connection& db_;
+};
+
 class SqliteSessionStore final : public SessionStore {
  public:
   explicit SqliteSessionStore(SqliteStoreOptions options) : options_(std::move(options)) {
@@ -80,13 +102,13 @@ class SqliteSessionStore final : public SessionStore {
       db_.open(options_.path, options_.busy_timeout);
       enter_wal();
       db_.execute("PRAGMA foreign_keys = ON");
-      db_.execute("PRAGMA synchronous = FULL");  // an identity that was reported stays known
+      db_.execute(Unsynced::kSynced);
       sqlite::migrate(db_);
     });
   }
 
   Result<SessionRecord> insert(const SessionRecord& record) override {
-    return change([&] {
+    return change(Sync::yes, [&] {
       if (find_row(record.id)) throw Failure{session_exists(record.id)};
       write_row(record, 1,
                 "INSERT INTO session (provider, revision, generation, sandbox_id, status, setup, "
@@ -124,7 +146,7 @@ class SqliteSessionStore final : public SessionStore {
   }
 
   Result<SessionRecord> update(const SessionRecord& record) override {
-    return change([&] {
+    return change(Sync::yes, [&] {
       const auto stored = expect_row(record.id);
       if (stored.revision != record.revision || stored.generation > record.generation)
         throw Failure{Error(Status::conflict,
@@ -156,6 +178,7 @@ class SqliteSessionStore final : public SessionStore {
 
   Result<void> touch(const SessionId& id, std::int64_t at_ns) override {
     return guarded([&] {
+      const Unsynced cheap(db_);
       db_.prepare("UPDATE session SET last_used_at_ns = max(last_used_at_ns, ?) WHERE id = ?")
           .bind(at_ns)
           .bind(id.str())
@@ -166,7 +189,7 @@ class SqliteSessionStore final : public SessionStore {
 
   Result<SessionRecord> claim(const SessionId& id, const std::string& owner,
                               std::chrono::milliseconds ttl, bool steal) override {
-    return change([&] {
+    return change(Sync::yes, [&] {
       const auto stored = expect_row(id);
       const auto now = options_.now_ms();
       // The time runs out also when the clock is set or the machine slept: an owner that is seen to
@@ -190,6 +213,7 @@ class SqliteSessionStore final : public SessionStore {
   Result<void> renew(const SessionId& id, const std::string& owner,
                      std::chrono::milliseconds ttl) override {
     return guarded([&] {
+      const Unsynced cheap(db_);
       db_.prepare("UPDATE session_claim SET expires_at_ms = ? WHERE session_id = ? AND owner = ?")
           .bind(static_cast<std::int64_t>(options_.now_ms() + ttl.count()))
           .bind(id.str())
@@ -203,7 +227,7 @@ class SqliteSessionStore final : public SessionStore {
   }
 
   Result<SessionRecord> hold(const SessionId& id, const std::string& holder) override {
-    return change([&] {
+    return change(Sync::no, [&] {
       const auto stored = expect_row(id);
       const auto unused_ns = system_clock()->now_ns() - stored.last_used_at_ns;
       for (const auto& known : stored.holders)
@@ -223,6 +247,7 @@ class SqliteSessionStore final : public SessionStore {
 
   Result<void> release(const SessionId& id, const std::string& owner) override {
     return guarded([&] {
+      const Unsynced cheap(db_);
       db_.prepare("DELETE FROM session_claim WHERE session_id = ? AND owner = ?")
           .bind(id.str())
           .bind(owner)
@@ -252,13 +277,21 @@ class SqliteSessionStore final : public SessionStore {
       body();
       return {};
     } catch (Failure& failure) {
+      // What is wrong with the file is mended where it lies.
+      for (const auto* reason : {"store.corrupt", "store.forbidden", "store.cannot_open"})
+        if (failure.error.reason == reason) failure.error.message += " (" + options_.path + ")";
       return std::move(failure.error);
     }
   }
 
-  Result<SessionRecord> change(const std::function<SessionRecord()>& body) {
+  enum class Sync : std::uint8_t { no, yes };
+  Result<SessionRecord> change(Sync sync, const std::function<SessionRecord()>& body) {
     std::optional<SessionRecord> record;
-    auto result = guarded([&] { db_.transaction([&] { record = body(); }); });
+    auto result = guarded([&] {
+      std::optional<Unsynced> cheap;
+      if (sync == Sync::no) cheap.emplace(db_);
+      db_.transaction([&] { record = body(); });
+    });
     if (!result) return std::move(result).error();
     return std::move(*record);
   }

@@ -178,6 +178,11 @@ StartedInfo start_session(App& app, const Session& session,
   return info;
 }
 
+bool is_known(App& app, const Session& session) {
+  const auto found = app.store().find(session.id());
+  return !found || found->has_value();
+}
+
 std::optional<std::string> default_cwd(const SessionRecord& record) {
   if (record.plan.repositories.size() != 1) return std::nullopt;
   const auto& directory = record.plan.repositories[0].directory;

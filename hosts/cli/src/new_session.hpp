@@ -25,6 +25,9 @@ StartedInfo start_session(App& app, const Session& session,
 // Set-up options that tell of their steps as the arguments want it.
 SetupOptions setup_options(App& app, const SessionArguments& arguments);
 
+// Whether it is still there: another call may have removed it.
+bool is_known(App& app, const Session& session);
+
 // Where commands run unless they say otherwise: inside the repository if there is exactly one.
 std::optional<std::string> default_cwd(const SessionRecord& record);
 

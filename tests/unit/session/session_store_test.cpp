@@ -232,6 +232,31 @@ TEST_CASE("Many connections that open a new file at once all succeed") {
   CHECK(open(dir / "s.db")->list({}).value().size() == 12);
 }
 
+TEST_CASE("Many writers at once wait for each other for as long as some of them get on") {
+  TempDir dir;
+  open(dir / "s.db")->insert(sample("s1")).value();
+  constexpr int kWriters = 60, kTurns = 40;
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kWriters; ++i)
+    threads.emplace_back([&, i] {
+      SqliteStoreOptions options;
+      options.path = dir / "s.db";
+      options.busy_timeout = milliseconds(2000);  // less than all of it takes
+      const auto store = open_sqlite_session_store(options);
+      if (!store.ok()) return;
+      for (int turn = 0; turn < kTurns; ++turn) {
+        if (!(*store)->insert(sample(std::to_string(i) + "-" + std::to_string(turn))).ok()) return;
+        if (!(*store)->hold(SessionId("s1"), "host-" + std::to_string(i)).ok()) return;
+        if (!(*store)->touch(SessionId("s1"), turn).ok()) return;
+      }
+      ++good;
+    });
+  for (auto& thread : threads)
+    thread.join();
+  CHECK(good == kWriters);
+}
+
 TEST_CASE("Of many hosts that claim one session at once exactly one gets it") {
   TempDir dir;
   open(dir / "s.db")->insert(sample("s1")).value();

@@ -107,7 +107,7 @@ int run_command(App& app, const RunArguments& arguments) {
   } catch (const Exception& failure) {
     app.terminal().error(stays ? of_session(failure.error(), *opened.session) : failure.error());
     code = failure_code(app, failure.error());
-    if (stays && !app.terminal().json())
+    if (stays && !app.terminal().json() && is_known(app, *opened.session))
       app.terminal().note("session " + opened.session->id().str());
   }
   return stays ? code : clean_up(app, *opened.session, code);
