@@ -125,8 +125,8 @@ class SessionStore {
 
 struct SqliteStoreOptions {
   std::string path;  // of the database file; its folder is made with mode 0700
-  std::chrono::milliseconds busy_timeout{5000};
-  std::function<std::int64_t()> now_ms;  // of claims; null: the system clock
+  std::chrono::milliseconds busy_timeout{5000};  // while nobody else gets on; 12 times that in all
+  std::function<std::int64_t()> now_ms;          // of claims; null: the system clock
 };
 
 // Opens or creates the file (mode 0600, WAL) and brings it to this version's schema. Blocks.

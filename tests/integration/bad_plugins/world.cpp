@@ -148,6 +148,8 @@ Lines World::told() {
     for (const std::string& line : log_)
       out.push_back("log: " + squeezed(neutral(line)));
   }
+  // What a process says is on its way beside its answers.
+  std::sort(out.begin(), out.end());
   const auto info = registry_->find("bad");
   if (info && info->faults > 0) out.push_back("rules broken: " + std::to_string(info->faults));
   if (const auto used = tokens(); used > 0)
