@@ -103,14 +103,22 @@ void SandboxObject::with_link(Guest wanted, LinkFn then, int tries) {
         // A guest that is about to end still takes connections, and drops them: the next look
         // tells.
         const bool dropped = failure != nullptr && failure->code == SF_TRANSPORT_LOST;
-        if (dropped && tries < kConnects) return self->with_link(wanted, then, tries + 1);
+        // What one look has made, the next one finds.
+        const LinkFn next = [before = facts, then](const Failure* why,
+                                                   const std::shared_ptr<GuestLink>& found,
+                                                   LinkFacts more) {
+          then(why, found,
+               {before.folder_created || more.folder_created,
+                before.guest_started || more.guest_started});
+        };
+        if (dropped && tries < kConnects) return self->with_link(wanted, next, tries + 1);
         // Whoever drops every connection, or answers none, is no guest that could be asked to end.
         const bool useless = dropped || (failure != nullptr && failure->reason == kSilentReason);
         if (!useless || wanted != Guest::to_end || tries > kConnects)
           return then(failure, link, facts);
-        self->kill_silent([self, wanted, then](const Failure* refused) {
-          if (refused != nullptr) return then(refused, nullptr, {});
-          self->with_link(wanted, then, kConnects + 1);
+        self->kill_silent([self, wanted, next](const Failure* refused) {
+          if (refused != nullptr) return next(refused, nullptr, {});
+          self->with_link(wanted, next, kConnects + 1);
         });
       });
 }
