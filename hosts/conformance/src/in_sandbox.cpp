@@ -120,10 +120,10 @@ std::size_t ticks_during(Sandbox& sandbox, const std::function<void()>& call) {
   REQUIRE(eventually([&] { return !ticker->out().empty(); }));
   const auto before = ticker->out().size();
   call();
-  const auto ticks = (ticker->out().size() - before) / 2;
+  const auto ticked = (ticker->out().size() - before) / 2;
   touch(sandbox, "ticked");
   ticker->wait();
-  return ticks;
+  return ticked;
 }
 
 }  // namespace sandforge::conformance

@@ -32,5 +32,15 @@ bool gone_after_stop(Sandbox& sandbox, const std::string& word);
 // How often a command that ticks every 100 ms has ticked while the call lasted. A bound in ticks
 // stretches with whatever slows the machine or the way to the sandbox.
 std::size_t ticks_during(Sandbox& sandbox, const std::function<void()>& call);
+// A bound in ticks. What a sanitizer slows down is the suite and the guest, and not what ticks.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t ticks(std::size_t count) {
+  return 3 * count;
+}
+#else
+constexpr std::size_t ticks(std::size_t count) {
+  return count;
+}
+#endif
 
 }  // namespace sandforge::conformance

@@ -96,8 +96,12 @@ class Case:
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             if name in os.environ:
                 self.env[name] = os.environ[name]
-        if SANITIZED and os.geteuid() != 0:
-            # The program forbids to be traced, and only root may look for leaks all the same.
+        if os.geteuid() != 0:
+            self.look_for_no_leaks()
+
+    def look_for_no_leaks(self):
+        """The program forbids to be traced, and only root may look for leaks all the same."""
+        if SANITIZED:
             self.env["ASAN_OPTIONS"] = self.env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
     def path(self, *names):
@@ -166,6 +170,7 @@ class Case:
         if os.geteuid() != 0:
             return []
         os.chmod(self.dir, 0o755)
+        self.look_for_no_leaks()
         words = ["setpriv", "--reuid", "65534", "--clear-groups"]
         if subprocess.run([*words, PROGRAM, "--version"], capture_output=True).returncode != 0:
             raise Skipped("the program cannot be run by another user here")

@@ -8,8 +8,9 @@
 namespace sandforge::conformance {
 namespace {
 
-constexpr auto kPatience = 10s;     // where a command that waited for its child would need 30 s
-constexpr std::size_t kTicks = 25;  // of 100 ms, until a command returns in spite of its child
+constexpr auto kPatience = 10s;  // where a command that waited for its child would need 30 s
+// Of 100 ms, until a command returns in spite of its child.
+constexpr std::size_t kTicks = ticks(25);
 
 // Runs it, and looks whether the child that it left lives until stop.
 void leaves_child(Host& host, const std::string& text, const std::string& word) {
@@ -25,12 +26,12 @@ void leaves_child(Host& host, const std::string& text, const std::string& word) 
     greeted = greeted || passing.find("hi\n") != std::string::npos;
     passing.erase(0, passing.size() - std::min<std::size_t>(passing.size(), 2));
   };
-  const auto ticks =
+  const auto ticked =
       ticks_during(*sandbox, [&] { result = sh(*sandbox, text + " & echo hi", options); });
   CHECK(result.outcome == Outcome::exited);
   CHECK(result.exit_code == 0);
   CHECK(greeted);
-  CHECK(ticks <= kTicks);
+  CHECK(ticked <= kTicks);
   CHECK(running_with(*sandbox, word) > 0);
   CHECK(sandbox->exec({"echo", "next"}).out == "next\n");
   CHECK(running_with(*sandbox, word) > 0);

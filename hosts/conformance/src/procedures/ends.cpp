@@ -23,25 +23,25 @@ std::string escaping(const std::string& how, const std::string& file, const std:
 void returns_in_time(Host& host) {
   const auto sandbox = host.started();
   CommandResult result;
-  const auto ticks = ticks_during(
+  const auto ticked = ticks_during(
       *sandbox, [&] { result = sh(*sandbox, "printf partial; sleep 30", limited(1s, 2s)); });
   check_timed_out(result);
   CHECK(result.out == "partial");
-  CHECK(ticks > 0);
-  CHECK(ticks <= 30);  // the limit and the grace
+  CHECK(ticked > 0);
+  CHECK(ticked <= ticks(30));  // the limit and the grace
 }
 
 void killed_in_time(Host& host) {
   const auto sandbox = host.started();
   CommandResult result;
-  const auto ticks = ticks_during(*sandbox, [&] {
+  const auto ticked = ticks_during(*sandbox, [&] {
     result = sh(*sandbox, "trap '' TERM; echo up; while :; do sleep 1; done", limited(1s, 500ms));
   });
   check_timed_out(result);
   CHECK(result.killed);
   CHECK(result.out == "up\n");
-  CHECK(ticks > 0);
-  CHECK(ticks <= 25);  // the limit, the grace and a second
+  CHECK(ticked > 0);
+  CHECK(ticked <= ticks(25));  // the limit, the grace and a second
 }
 
 void nothing_goes_on(Host& host) {
