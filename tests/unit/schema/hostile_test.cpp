@@ -2,6 +2,7 @@
 // answer.
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "helpers.hpp"
 #include "sandforge/settings.hpp"
