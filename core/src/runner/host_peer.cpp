@@ -137,7 +137,7 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     try {
       peer->reader_ =
           std::thread([peer, theirs = std::move(theirs), launch = std::move(launch)]() mutable {
-            peer->run(std::move(theirs), std::move(launch));
+            peer->run(std::move(theirs), launch);
           });
     } catch (const std::system_error&) {
       attempt.stage = LoadStage::load_failed;
@@ -169,17 +169,23 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
 HostPeer::~HostPeer() {
   for (const auto& [id, context] : contexts_)
     context->vtbl->release(context);
-  // Dropped by the reader itself when the host has let go of it before.
-  if (reader_.joinable()) reader_.detach();
+  // Dropped by a reader itself when the host has let go of it before.
+  for (std::thread* reader : {&reader_, &second_reader_})
+    if (reader->joinable()) reader->detach();
 }
 
 void HostPeer::stop() {
   stopping_.store(true);
   connection().close();
-  if (reader_.joinable()) reader_.join();
+  has_ended_.wait();
+  // One that runs a lane comes back when that is through, and may be who calls.
+  for (std::thread* reader : {&reader_, &second_reader_}) {
+    if (!reader->joinable()) continue;
+    connection().is_away(reader->get_id()) ? reader->detach() : reader->join();
+  }
 }
 
-bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) {
+bool HostPeer::spawn(const Launch& launch, posix::Fd theirs) {
   Ready failed;
   failed.attempt.stage = LoadStage::load_failed;
   posix::Pipe pipe;
@@ -226,7 +232,7 @@ bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) 
   }
   pid_.store(result.pid);
   host_failed_ = false;
-  output = std::move(pipe.read);
+  output_pipe_ = std::move(pipe.read);
   return true;
 }
 
@@ -236,25 +242,46 @@ void HostPeer::settle(Ready ready) {
 
 // ---- The reader
 
-void HostPeer::run(posix::Fd theirs, Launch launch) {
-  posix::Fd output;
-  Error loss = plugin::crashed(plugin(), "its process could not be started", "process_lost");
-  if (spawn(launch, std::move(theirs), output)) {
-    send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
-    const posix::Fd process = posix::open_pidfd(pid_.load());
-    const std::string why =
-        connection().run([this](const wire::FrameView& frame) { return on_frame(frame); },
-                         {{output.get(), [this, &output] { return read_output(output.get()); }},
-                          // Its children may hold the socket.
-                          {process.get(), [this] {
-                             kill_now();
-                             connection().drain();
-                             return false;
-                           }}});
-    loss = end_process(why);
-    read_output(output.get());
-    if (const std::string lines = output_.text(); !lines.empty()) loss.details.set("stderr", lines);
+void HostPeer::run(posix::Fd theirs, const Launch& launch) {
+  if (!spawn(launch, std::move(theirs)))
+    return tell_end(plugin::crashed(plugin(), "its process could not be started", "process_lost"));
+  send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
+  watch_process();
+  try {
+    second_reader_ = std::thread([self = shared_from_this(), this] {
+      if (connection().read()) end();
+    });
+  } catch (const std::system_error&) {
+    // Then it reads alone, and other threads run the lanes.
   }
+  if (connection().read()) {
+    end();
+  } else {
+    has_ended_.wait();
+  }
+}
+
+void HostPeer::watch_process() {
+  process_ = posix::open_pidfd(pid_.load());
+  connection().prepare([this](const wire::FrameView& frame) { return on_frame(frame); },
+                       {{output_pipe_.get(), [this] { return read_output(output_pipe_.get()); }},
+                        // Its children may hold the socket.
+                        {process_.get(), [this] {
+                           kill_now();
+                           connection().drain();
+                           return false;
+                         }}});
+}
+
+void HostPeer::end() {
+  Error loss = end_process(connection().reason());
+  read_output(output_pipe_.get());
+  if (const std::string lines = output_.text(); !lines.empty()) loss.details.set("stderr", lines);
+  tell_end(loss);
+}
+
+// Whoever waits for it or for a call of it.
+void HostPeer::tell_end(const Error& loss) {
   Ready failed;
   failed.attempt.stage = LoadStage::init_failed;
   failed.attempt.message = "could not be initialised: " + ending_;
@@ -267,6 +294,7 @@ void HostPeer::run(posix::Fd theirs, Launch launch) {
       op->vtbl->release(op);
     }
   });
+  end_.set_value();
 }
 
 // A piece of it: what is written without end keeps no frame waiting.
@@ -354,6 +382,7 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
         settle(std::move(failed));
         return false;
       }
+      host_failed_ = ready->lacks_thread;
       const auto services = plugin().host.services();
       if (!ready->hardening.empty() && services && services->logger)
         services->logger->write(LogLevel::info, "a plugin's process is less confined",

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -220,6 +221,53 @@ TEST_CASE("a user without an entry and a group is refused: it would have the gro
   CHECK_THAT(test::error_of([&] { host.open(); }).message,
              Catch::Contains("its process cannot run as another user: the user 54321 has no entry "
                              "and so no group: give one, as in 54321:GID"));
+}
+
+// What the processes of a user may be, threads included; root itself has no such limit.
+class FewThreads {
+ public:
+  explicit FewThreads(rlim_t count) {
+    REQUIRE(::getrlimit(RLIMIT_NPROC, &before_) == 0);
+    const rlimit few{count, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NPROC, &few) == 0);
+  }
+  ~FewThreads() { ::setrlimit(RLIMIT_NPROC, &before_); }
+  FewThreads(const FewThreads&) = delete;
+  FewThreads& operator=(const FewThreads&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("a process that gets no thread says so, and one that gets few makes do", "[runner]") {
+#ifdef __SANITIZE_THREAD__
+  WARN("SKIPPED: the sanitizer itself needs a thread");
+#else
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: only root may start a process as another user");
+    return;
+  }
+  PluginPolicy policy;
+  policy.user = "54329:54322";  // of this case alone: its processes are counted
+  const auto host_of = [&] {
+    auto host = std::make_unique<RunnerHost>(policy);
+    std::filesystem::permissions(host->folder.path(), std::filesystem::perms(0711));
+    return host;
+  };
+  // Itself; then with the two of its lanes, and none that reads.
+  for (const rlim_t count : {1, 3}) {
+    INFO(count);
+    const auto host = host_of();
+    const FewThreads few(count);
+    const Error error = test::error_of([&] { host->open(); });
+    CHECK_THAT(error.message, Catch::Contains("could not be started in a process: no thread could "
+                                              "be made: the limit of processes is reached"));
+  }
+  // One that reads, and no second one.
+  const auto host = host_of();
+  const FewThreads few(4);
+  CHECK(say(*host->make(), "env UNRULY_GIVEN") == "(not set)");
+#endif
 }
 
 TEST_CASE("a process runs as the user of its policy, without a group of the host, and serves",
