@@ -20,10 +20,10 @@
 //   session: {store: state/sessions.db}
 //   log: {level: info, format: json}
 //
-// Values of secrets (`secrets`, and x-secret in the provider's options schema) and of `env` may refer
-// to variables of the host and to files: "${NAME}" anywhere in the text, or "file:PATH" as the whole of it;
-// "$${" stands for "${" and a leading "$file:" for "file:". They are resolved late, by functions
-// below, and never stored.
+// Values of secrets (`secrets`, and x-secret in the provider's options schema) and of `env` may
+// refer to variables of the host and to files: "${NAME}" anywhere in the text, or "file:PATH" as
+// the whole of it; "$${" stands for "${" and a leading "$file:" for "file:". They are resolved
+// late, by functions below, and never stored.
 //
 // Source: schemas/host-config.schema.json. Threads: any.
 #pragma once

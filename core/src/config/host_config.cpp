@@ -178,8 +178,7 @@ void read_draft(HostConfig& config, const std::vector<ConfigIssue>& issues) {
       return concerns(issue, pointer);
     };
     const bool whole = name == "plugins" || name == "secrets";
-    if (whole && std::none_of(issues.begin(), issues.end(), concerned))
-      kept.set(name, value);
+    if (whole && std::none_of(issues.begin(), issues.end(), concerned)) kept.set(name, value);
     const bool named = !text_of(member(value, "provider")).empty();
     if (name == "sandbox" && named && is_provider(value)) kept.set(name, value);
     if (name != "providers" || !value.is_object()) continue;
