@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 
-from support.case import BUILD
+from support import processes
+from support.case import BUILD, wait_until
 from support.main import main
 
 FIXTURES = os.path.join(BUILD, "tests/unit/loader/fixtures/plugins")
@@ -173,6 +174,18 @@ def test_quarantine_counts_over_all_calls(t):
     again = run()
     assert "SIGABRT" in again.error_text and "quarantine" not in again.error_text, again
     t.sf(*words, "rm", "-f", *t.sessions())
+
+
+def test_a_process_of_a_plugin_ends_with_its_host(t):
+    child = t.spawn("--plugin-path", UNRULY, "run", "--keep", "--session", "s", "--provider",
+                    "unruly", "-i", "--", "wait", stdin=subprocess.PIPE)
+    runners = wait_until(lambda: [pid for pid in processes.everybody()
+                                  if processes.parent(pid) == child.pid and
+                                  "sandforge-runner" in processes.command_line(pid)], "it runs")
+    child.kill()
+    child.communicate()
+    wait_until(lambda: not any(map(processes.alive, runners)), "it ends, too")
+    t.sf("--plugin-path", UNRULY, "rm", "-f", "s", code=None)
 
 
 main(globals())

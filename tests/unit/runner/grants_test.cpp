@@ -2,6 +2,7 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "runner_fixture.hpp"
+#include "sandforge/posix/fd.hpp"
 
 using namespace sandforge;
 using test::RunnerHost;
@@ -160,6 +162,23 @@ TEST_CASE("no variable and no secret of the host is in the process's environment
   CHECK(environment.find("my-token") == std::string::npos);
   CHECK(line == std::string(SANDFORGE_RUNNER) + '\0');
   ::unsetenv("SANDFORGE_TEST_SECRET");
+}
+
+TEST_CASE("no descriptor of the host is open in the process", "[runner]") {
+  const test::TempDir folder;
+  const auto file = folder.write("of-the-host", "its content");
+  const posix::Fd open(::open(file.c_str(), O_RDONLY));  // and inherited by whatever is started
+  REQUIRE(open);
+  RunnerHost host;
+  const auto sandbox = host.make();
+  CHECK(say(*sandbox, "read " + file.string()) == "its content");
+  // High enough to be none of the process's own.
+  const int high = ::fcntl(open.get(), F_DUPFD, 700);
+  REQUIRE(high >= 700);
+  RunnerHost second;
+  const auto other = second.make();
+  CHECK(say(*other, "read /proc/self/fd/" + std::to_string(high)).empty());
+  ::close(high);
 }
 
 TEST_CASE("without the grant no file is written and no program runs, where the kernel can",
