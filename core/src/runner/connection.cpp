@@ -230,7 +230,7 @@ bool Connection::read() {
     std::string why = why_failed(failed);
     if (failed != 0) check_socket(failed);
     if (failed != 0 || !turn(events, count, why)) {
-      away_.store({});
+      if (may_leave) away_.store({});
       end(std::move(why));
       return true;
     }

@@ -58,8 +58,8 @@ class Connection {
   // Returns after the time, or never for zero: meanwhile no close of its descriptor ends the
   // connection without its readers. A runner whose descriptor was closed is ended. [any]
   void hold_open(std::chrono::milliseconds time) const noexcept;
-  // This thread runs a lane. [any]
-  bool is_away(std::thread::id reader) const noexcept { return away_.load() == reader; }
+  // A reader runs a lane. Once the connection is over none begins to. [any]
+  bool is_one_away() const noexcept { return away_.load() != std::thread::id(); }
   // The reason of the end; empty: the other side closed.
   const std::string& reason() const noexcept { return reason_; }
   // The other side has ended, whoever else holds its socket: what has come is read, then the

@@ -170,19 +170,16 @@ HostPeer::~HostPeer() {
   for (const auto& [id, context] : contexts_)
     context->vtbl->release(context);
   // Dropped by a reader itself when the host has let go of it before.
-  for (std::thread* reader : {&reader_, &second_reader_})
-    if (reader->joinable()) reader->detach();
+  if (reader_.joinable()) reader_.detach();
 }
 
 void HostPeer::stop() {
   stopping_.store(true);
   connection().close();
   has_ended_.wait();
+  if (!reader_.joinable()) return;
   // One that runs a lane comes back when that is through, and may be who calls.
-  for (std::thread* reader : {&reader_, &second_reader_}) {
-    if (!reader->joinable()) continue;
-    connection().is_away(reader->get_id()) ? reader->detach() : reader->join();
-  }
+  connection().is_one_away() ? reader_.detach() : reader_.join();
 }
 
 bool HostPeer::spawn(const Launch& launch, posix::Fd theirs) {
@@ -247,8 +244,9 @@ void HostPeer::run(posix::Fd theirs, const Launch& launch) {
     return tell_end(plugin::crashed(plugin(), "its process could not be started", "process_lost"));
   send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
   watch_process();
+  std::thread second;
   try {
-    second_reader_ = std::thread([self = shared_from_this(), this] {
+    second = std::thread([this] {
       if (connection().read()) end();
     });
   } catch (const std::system_error&) {
@@ -259,6 +257,7 @@ void HostPeer::run(posix::Fd theirs, const Launch& launch) {
   } else {
     has_ended_.wait();
   }
+  if (second.joinable()) second.join();
 }
 
 void HostPeer::watch_process() {

@@ -106,7 +106,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
 
   const Lane lane_;
   const plugin::LaneRef lane_ref_;
-  std::thread reader_, second_reader_;
+  std::thread reader_;
   std::promise<void> end_;
   std::shared_future<void> has_ended_{end_.get_future()};
   posix::Fd output_pipe_, process_;
