@@ -20,6 +20,7 @@
 #include "sandforge/posix/system.hpp"
 #include "sandforge/runtime.hpp"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using runner::Connection;
