@@ -125,22 +125,22 @@ def test_services_that_this_host_does_not_offer(t):
 
 
 def test_secrets_of_the_configuration_come_by_name_and_grant(t):
-    words = ["--config", "c.yaml", "--plugin-path", UNRULY, "run", "--provider", "unruly", "--"]
+    words = ["--config", "c.yaml", "--plugin-path", UNRULY, "run", "--provider", "unruly", "--shell"]
     t.write("token", "s3cret-of-a-file\n", 0o600)
     granted = "plugins: {policies: {unruly: {allow: {secrets: [file, variable, gone]}}}}\n"
     t.write("c.yaml", granted + "secrets:\n  file: file:token\n  variable: ${TOKEN}\n  other: x\n")
     host = {"TOKEN": "s3cret-of-the-host"}
-    assert t.sf(*words, "secret", "file", env=host).text == "s3cret-of-a-file"
-    assert t.sf(*words, "secret", "variable", env=host).text == "s3cret-of-the-host"
+    assert t.sf(*words, "secret file", env=host).text == "s3cret-of-a-file"
+    assert t.sf(*words, "secret variable", env=host).text == "s3cret-of-the-host"
     assert "list it under plugins.policies.unruly.allow.secrets" in \
-        t.sf(*words, "secret", "other", env=host).text
+        t.sf(*words, "secret other", env=host).text
     assert "the configuration has no secret gone: name it under secrets" in \
-        t.sf(*words, "secret", "gone", env=host).text
+        t.sf(*words, "secret gone", env=host).text
     # Only the one that is asked for is read.
-    assert t.sf(*words, "secret", "file").text == "s3cret-of-a-file"
+    assert t.sf(*words, "secret file").text == "s3cret-of-a-file"
     assert "the secret variable: the variable TOKEN is not set" in \
-        t.sf(*words, "secret", "variable").text
-    checked = t.sf("config", "check", "c.yaml", code=3)
+        t.sf(*words, "secret variable").text
+    checked = t.sf("--plugin-path", UNRULY, "config", "check", "c.yaml", code=3)
     assert "c.yaml:4:13: the secret 'variable' cannot be read here: the variable TOKEN is not set" \
         in checked.error_text, checked
     # A literal is never shown.
@@ -178,7 +178,7 @@ def test_quarantine_counts_over_all_calls(t):
 
 def test_a_process_of_a_plugin_ends_with_its_host(t):
     child = t.spawn("--plugin-path", UNRULY, "run", "--keep", "--session", "s", "--provider",
-                    "unruly", "-i", "--", "wait", stdin=subprocess.PIPE)
+                    "unruly", "-i", "--shell", "wait", stdin=subprocess.PIPE)
     runners = wait_until(lambda: [pid for pid in processes.everybody()
                                   if processes.parent(pid) == child.pid and
                                   "sandforge-runner" in processes.command_line(pid)], "it runs")

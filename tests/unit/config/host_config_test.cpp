@@ -170,7 +170,7 @@ TEST_CASE("All mistakes are shown at once, with their lines", "[config][cases.F0
              "  provder: docker\n"
              "log: {level: verbose}\n") ==
       "c.yaml:1:1: /pluginz: unknown key \"pluginz\" (allowed: plugins, sandbox, providers, "
-      "session, log); did you mean \"plugins\"?\n"
+      "secrets, session, log); did you mean \"plugins\"?\n"
       "  pluginz: {}\n"
       "  ^\n"
       "c.yaml:3:10: /plugins/paths: expected array, got string\n"
