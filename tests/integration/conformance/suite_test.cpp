@@ -1,4 +1,5 @@
 // Whole runs over plugins that are right, and cases of one's own.
+#include <map>
 #include <set>
 
 #include "fixture.hpp"
@@ -85,6 +86,26 @@ TEST_CASE("a run that was asked to stop is unverified") {
   const auto report = conformance::run(wanted);
   CHECK(report.cases[0].verdict == Verdict::pass);
   CHECK(report.cases[1].verdict == Verdict::unverified);
+}
+
+TEST_CASE("a provider that cannot be opened fails once, and the other cases were not run") {
+  for (const auto& [fault, why] : std::map<std::string, std::string>{
+           {"does not open", "the key is not valid"}, {"dies while it opens", "signal 6"}}) {
+    CAPTURE(fault);
+    const auto report =
+        conformance::run(crooked(fault, {"cases.D14", "cases.E04", "cases.F01", "contract.A*"}));
+    INFO(to_text(report));
+    CHECK(report.unopened == "cases.D14");
+    CHECK(with(report, Verdict::fail) == std::set<std::string>{"cases.D14"});
+    CHECK(report.cases[0].reason.find("the provider cannot be opened: ") == 0);
+    CHECK(report.cases[0].reason.find(why) != std::string::npos);
+    CHECK(with(report, Verdict::pass) == std::set<std::string>{"cases.F01"});
+    CHECK(report.count(Verdict::unverified) == report.cases.size() - 2);
+    CHECK(report.cases[1].reason == "was not run: the provider cannot be opened, see cases.D14");
+    CHECK(exit_code(report) == 1);
+    CHECK(to_text(report).find("cases that need the provider: see cases.D14") != std::string::npos);
+    CHECK(to_text(report).find("contract.A1:") == std::string::npos);
+  }
 }
 
 TEST_CASE("a file that is no plugin, and a provider that it has not, are errors") {
