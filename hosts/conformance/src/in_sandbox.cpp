@@ -54,12 +54,12 @@ bool runs(Sandbox& sandbox, std::int64_t pid) {
 
 int running_with(Sandbox& sandbox, const std::string& word) {
   // The word comes in two halves, so that the command that looks does not find itself.
+  static constexpr const char* look =
+      "for f in /proc/[0-9]*/cmdline; do "
+      "case \"$(tr '\\0' ' ' 2>/dev/null <$f)\" in *\"$1$2\"*) echo $f;; esac; done 2>/dev/null";
   const std::size_t half = word.size() / 2;
-  const auto found = sandbox.exec(
-      {"sh", "-c",
-       "for f in /proc/[0-9]*/cmdline; do "
-       "case \"$(tr '\\0' ' ' 2>/dev/null <$f)\" in *\"$1$2\"*) echo $f;; esac; done 2>/dev/null",
-       "sh", word.substr(0, half), word.substr(half)});
+  const auto found =
+      sandbox.exec({"sh", "-c", look, "sh", word.substr(0, half), word.substr(half)});
   REQUIRE(found.outcome == Outcome::exited);
   return static_cast<int>(std::count(found.out.begin(), found.out.end(), '\n'));
 }

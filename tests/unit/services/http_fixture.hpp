@@ -263,11 +263,10 @@ class Call {
   static Call& of(void* ctx) { return *static_cast<Call*>(ctx); }
   template <class F>
   void change(F f) {
-    {
-      const std::lock_guard lock(mutex_);
-      wrong = wrong || !lane_.is_current() || done;
-      f();
-    }
+    // Whoever waits may end this object as soon as the lock is free.
+    const std::lock_guard lock(mutex_);
+    wrong = wrong || !lane_.is_current() || done;
+    f();
     changed_.notify_all();
   }
   const Lane lane_;

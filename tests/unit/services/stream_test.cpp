@@ -59,11 +59,10 @@ class Consumer {
  private:
   template <class F>
   void change(F f) {
-    {
-      const std::lock_guard lock(mutex_);
-      off_lane = off_lane || !lane_.is_current() || done_;
-      f();
-    }
+    // Whoever waits may end this object as soon as the lock is free.
+    const std::lock_guard lock(mutex_);
+    off_lane = off_lane || !lane_.is_current() || done_;
+    f();
     changed_.notify_all();
   }
   void take(std::uint32_t channel, sf_bytes data) {
