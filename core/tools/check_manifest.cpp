@@ -6,8 +6,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "plugin/schema_check.hpp"
 #include "sandforge/manifest.hpp"
-#include "schema/check.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include "plugin/inspect.hpp"
 #include "plugin/names.hpp"
 #include "plugin/plugin.hpp"
+#include "plugin/schema_check.hpp"
 #include "sandforge/support/suggest.hpp"
-#include "schema/check.hpp"
 
 namespace sandforge {
 namespace {

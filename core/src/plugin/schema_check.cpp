@@ -1,4 +1,4 @@
-#include "schema/check.hpp"
+#include "plugin/schema_check.hpp"
 
 #include <string>
 #include <utility>
