@@ -98,12 +98,12 @@ endif()
 if(CHECKER)
   execute_process(COMMAND ${CHECKER} ${section} ERROR_VARIABLE why RESULT_VARIABLE code)
   string(STRIP "${why}" why)
-  if(NOT code EQUAL 0)
+  if(code EQUAL 1)
     file(REMOVE ${section})
-    if(NOT code EQUAL 1)
-      set(why "${CHECKER} failed (${code}): ${why}")
-    endif()
     refuse("${why}")
+  elseif(NOT code EQUAL 0)  # such as where a library of it is absent: the loader will look again
+    message(NOTICE "warning: ${PLUGIN}: the values of its manifest were not checked: ${CHECKER}"
+      " failed (${code}) ${why}")
   endif()
 endif()
 

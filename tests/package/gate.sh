@@ -79,13 +79,16 @@ build empty "${good/\[*\]/[]}" "$entry" "$map"
 refuses empty "names no provider"
 # The loader's own words.
 build upper "${good/\"name\":\"x\"/\"name\":\"X\"}" "$entry" "$map"
-refuses upper "/name: a-z, 0-9" -D "CHECKER=$checker"
+refuses upper "the manifest is not valid: /name must be a name: a-z, 0-9" -D "CHECKER=$checker"
 build key "${good/\"version\"/\"versoin\"}" "$entry" "$map"
 refuses key "versoin" -D "CHECKER=$checker"
 build schema "${good/\"object\"/\"objekt\"}" "$entry" "$map"
 refuses schema "the options schema of provider x is not valid: " -D "CHECKER=$checker"
-build uncheckable "$good" "$entry" "$map"
-refuses uncheckable "no-such-program failed" -D CHECKER=no-such-program
+build unchecked "$good" "$entry" "$map"
+cmake -D "PLUGIN=$PWD/unchecked.so" -D CHECKER=no-such-program \
+  -P "$sdk/cmake/SandforgeCheckPlugin.cmake" 2>&1 |
+  grep -qF "the values of its manifest were not checked: no-such-program failed" ||
+  { echo "FAILED: nobody says that the manifest was not checked"; exit 1; }
 printf 'no library' >text.so
 cp good.json text.json
 refuses text "failed"
