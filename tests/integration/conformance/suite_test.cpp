@@ -108,6 +108,27 @@ TEST_CASE("a provider that cannot be opened fails once, and the other cases were
   }
 }
 
+// With stacks of 4 GiB each thread costs as much of the address space, which a sanitizer wants
+// whole.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("where no thread can be made, nothing is decided") {
+  const sandforge::test::TempDir folder;
+  std::set<Verdict> seen;
+  for (const int gigabytes : {24, 32, 40, 48}) {
+    auto wanted = request(LOCAL_PLUGIN, {"cases.D01.threads"});
+    wanted.program = folder.write("limited", "#!/bin/sh\nulimit -s 4194304\nulimit -v " +
+                                                 std::to_string(gigabytes * 1048576) +
+                                                 "\nexec '" SANDFORGE_PROGRAM "' \"$@\"\n");
+    std::filesystem::permissions(wanted.program, std::filesystem::perms(0700));
+    const auto report = conformance::run(wanted);
+    INFO(to_text(report));
+    CHECK(report.count(Verdict::fail) == 0);
+    seen.insert(report.cases[0].verdict);
+  }
+  CHECK(seen.count(Verdict::unverified) == 1);
+}
+#endif
+
 TEST_CASE("a file that is no plugin, and a provider that it has not, are errors") {
   const sandforge::test::TempDir folder;
   const auto file = folder.write("no.so", "hello");
