@@ -8,6 +8,7 @@
 #include "plugin/abi_lane.hpp"
 #include "sandforge/plugin_loader.hpp"
 #include "sandforge/runtime.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "measure.hpp"
 #include "rows.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 namespace {

@@ -12,6 +12,7 @@
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/posix/spawn.hpp"
 #include "sandforge/wire/guest/client.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 namespace {

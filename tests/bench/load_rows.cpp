@@ -13,6 +13,7 @@
 #include "micro.hpp"
 #include "sandforge/plugin_loader.hpp"
 #include "sandforge/registry.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 namespace {

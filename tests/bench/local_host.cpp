@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "support/guest_process.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 

@@ -16,6 +16,7 @@
 #include "runner/remote_plugin.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::bench {
 namespace {

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "bench/row.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using namespace sandforge::bench;

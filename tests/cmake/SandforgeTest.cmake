@@ -33,18 +33,6 @@ function(sandforge_test name)
   target_link_libraries(${name} PRIVATE sandforge_flags ${T_LIBS} Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_features(${name} PRIVATE cxx_std_${T_STANDARD})
-  # For tests that read files of the source tree or run programs of the build tree. Only the files
-  # that say the names get them: a path in every command would keep checkouts from sharing a cache.
-  foreach(source IN LISTS T_SOURCES)
-    get_filename_component(file ${source} ABSOLUTE)
-    if(EXISTS ${file})
-      file(STRINGS ${file} named REGEX "SANDFORGE_(SOURCE|BINARY)_DIR")
-      if(named)
-        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
-          SANDFORGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SANDFORGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-      endif()
-    endif()
-  endforeach()
   if(T_DEPENDS)
     add_dependencies(${name} ${T_DEPENDS})
   endif()
@@ -56,6 +44,25 @@ function(sandforge_test name)
   endforeach()
 
   _sandforge_discover(${name} ${name})
+endfunction()
+
+# Gives the files of a target that include "test_paths.hpp" constants of type const char*, each a
+# path: sandforge_test_paths(TARGET NAME path …). A path in a compile command would keep checkouts
+# from sharing the compiler's cache; here it is in a small file of its own.
+function(sandforge_test_paths target)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}_paths)
+  set(names ${ARGN})
+  set(header "#pragma once\n")
+  set(source "")
+  while(names)
+    list(POP_FRONT names name path)
+    string(APPEND header "extern \"C\" const char* const ${name};\n")
+    string(APPEND source "extern const char* const ${name};\nconst char* const ${name} = \"${path}\";\n")
+  endwhile()
+  file(CONFIGURE OUTPUT ${folder}/test_paths.hpp CONTENT "${header}" @ONLY)
+  file(GENERATE OUTPUT ${folder}/test_paths.c CONTENT "${source}")
+  target_sources(${target} PRIVATE ${folder}/test_paths.c)
+  target_include_directories(${target} PRIVATE ${folder})
 endfunction()
 
 # The cases of a program once more, in another environment: sandforge_test_variant(NAME PROGRAM

@@ -1,4 +1,5 @@
 #include "contract/local_fixture.hpp"
+#include "test_paths.hpp"
 
 #include <unistd.h>
 

@@ -61,6 +61,21 @@ TEST_CASE_METHOD(LocalFixture, "C a pid that the system uses again is never kill
   if (!collided) WARN("SKIPPED: the pid was not given out again");
 }
 
+TEST_CASE_METHOD(LocalFixture, "A17 an environment that is too much for a message is a typed error",
+                 "[cases.A17]") {
+  SandboxConfig config;
+  config.id = "s";
+  config.env.emplace();
+  for (int i = 0; i < 90; ++i)
+    config.env->emplace("LONG_" + std::to_string(i), std::string(100'000, 'x'));
+  const auto sandbox = make(std::move(config));
+  const Error refused = error_of([&] { sandbox->exec({"true"}); });
+  CHECK(refused.code == Status::invalid);
+  // A plugin in a process of its own is not even reached: its messages have the same bound.
+  if (!in_process()) CHECK(refused.reason == "command.too_large");
+  CHECK_FALSE(refused.may_have_started);
+}
+
 TEST_CASE_METHOD(LocalFixture, "A04 the longest argument works, a longer one is a typed error",
                  "[cases.A04]") {
   const auto sandbox = make();

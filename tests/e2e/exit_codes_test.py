@@ -144,7 +144,9 @@ def test_no_thread_to_be_had(t):
         said += ran.error_text
     assert "sandforge: no thread could be made" in said, said
     left = t.sf("ps", "--json", env=env, through=nobody).json
+    unnamed = [record["id"] for record in left if f"'{record['id']}'" not in said]
     t.sf("rm", "-f", *[record["id"] for record in left], "none", env=env, through=nobody)
+    assert not unnamed, (unnamed, said)
 
 
 main(globals())

@@ -398,7 +398,7 @@ def test_an_interrupt_drops_nothing_that_is_read(t):
                     "while :; do sleep 0.05; done")
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(signal.SIGTERM)
-    time.sleep(1)  # a reader that is late is not one that is gone
+    time.sleep(0.5)  # a reader that is late is not one that is gone
     ended = t.finish(child, 143)
     assert len(ended.out) == 200000 and b"dropped" not in ended.err, (len(ended.out), ended.err)
 

@@ -150,7 +150,7 @@ Error git_error(std::string_view what, const std::string& repository, const std:
     error.message +=
         ": the server sends it to another address, where no credential may follow; name that one";
   error.details.set("repository", repository);
-  error.details.set("stderr", stderr_text);
+  error.details.set("stderr", redact(stderr_text, nullptr));
   return error;
 }
 

@@ -361,7 +361,7 @@ class SetupRun : public std::enable_shared_from_this<SetupRun> {
   static Error marker_error(const CommandResult& result) {
     Error error(Status::unavailable, "a marker of set-up could not be written",
                 "setup.marker_failed");
-    error.details.set("stderr", tail(result.err));
+    error.details.set("stderr", redact(tail(result.err), nullptr));
     if (result.err.find("No space left") != std::string::npos) {
       error.code = Status::no_space;
       error.reason = "setup.no_space";

@@ -124,6 +124,15 @@ void write_output(Inbox& inbox, Process& process, const Terminal& terminal, std:
   }
 }
 
+// What the signals do while a command runs in front; nothing of it stays behind an error.
+struct Hooks {
+  Interrupts& interrupts;
+  ~Hooks() {
+    interrupts.on_resize(nullptr);
+    interrupts.on_exit(nullptr);
+  }
+};
+
 }  // namespace
 
 ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
@@ -148,6 +157,7 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
   {
     std::optional<RawTerminal> raw;
     if (options.command.tty) raw.emplace(0);
+    const Hooks hooks{interrupts};
     interrupts.on_exit([&raw] {
       if (raw) raw->restore();
     });
@@ -165,8 +175,6 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
     }
     write_output(*inbox, *process, terminal, stop, out);
     input.reset();
-    interrupts.on_resize(nullptr);
-    interrupts.on_exit(nullptr);
     if (no_input) std::rethrow_exception(no_input);
   }
   out.result = inbox->result();

@@ -81,7 +81,7 @@ bool PatientOutput::write_all(int descriptor, std::string_view data) const {
       errno = ECANCELED;
       return false;
     }
-    // One that blocks has room for this much.
+    // A pipe that blocks has room for this much.
     const auto piece = again >= 0 ? data : data.substr(0, PIPE_BUF);
     const auto wrote = ::write(to, piece.data(), piece.size());
     if (wrote >= 0) {

@@ -48,7 +48,7 @@ bool FolderWatch::watch() {
     const bool watched =
         ::inotify_add_watch(events_.get(), path_.substr(0, end).c_str(),
                             IN_ONLYDIR | IN_MOVE_SELF | IN_DELETE_SELF | names) >= 0;
-    if (!watched && level < 2) return false;
+    if (!watched) return false;
   }
   return true;
 }

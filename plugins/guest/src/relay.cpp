@@ -1,5 +1,6 @@
 #include "relay.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -101,12 +102,14 @@ int relay(const RelayOptions& options) {
     return 1;
   }
   // Standard input and output may be shared with others, who do not expect them to change.
-  const bool in_changed = posix::set_nonblocking(STDIN_FILENO, true);
-  const bool out_changed = posix::set_nonblocking(STDOUT_FILENO, true);
+  const int in_flags = ::fcntl(STDIN_FILENO, F_GETFL);
+  const int out_flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+  posix::set_nonblocking(STDIN_FILENO, true);
+  posix::set_nonblocking(STDOUT_FILENO, true);
   posix::set_nonblocking(socket.get(), true);
   const int code = bridge(socket.get(), options.write_deadline_ms);
-  if (in_changed) posix::set_nonblocking(STDIN_FILENO, false);
-  if (out_changed) posix::set_nonblocking(STDOUT_FILENO, false);
+  if (out_flags >= 0) ::fcntl(STDOUT_FILENO, F_SETFL, out_flags);
+  if (in_flags >= 0) ::fcntl(STDIN_FILENO, F_SETFL, in_flags);
   return code;
 }
 

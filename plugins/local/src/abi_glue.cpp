@@ -54,6 +54,12 @@ void with_error(const Failure& failure, const std::function<void(const sf_error*
   use(&error);
 }
 
+sf_error_sink message_into(Failure& failure) noexcept {
+  return {&failure, [](void* ctx, const sf_error* error) noexcept {
+            static_cast<Failure*>(ctx)->message = std::string(view(error->message));
+          }};
+}
+
 sf_status report(const sf_error_sink* sink, const Failure& failure) noexcept {
   try {
     if (sink != nullptr)

@@ -35,11 +35,13 @@ struct Failure {
   std::string pointer = {};  // of the option that is wrong
 };
 
-// From an errno about a path: NO_SPACE, FORBIDDEN, NOT_FOUND or INTERNAL.
+// From an errno about a path: NO_SPACE, FORBIDDEN, NOT_FOUND, INVALID or INTERNAL.
 Failure system_failure(int error_number, std::string_view what, std::string_view path);
 
 // Calls `use` with the failure as the boundary's struct.
 void with_error(const Failure& failure, const std::function<void(const sf_error*)>& use);
+// Takes the message of an error that the host reports.
+sf_error_sink message_into(Failure& failure) noexcept;
 sf_status report(const sf_error_sink* sink, const Failure& failure) noexcept;
 void complete(const sf_completion& done, const Failure* failure) noexcept;
 

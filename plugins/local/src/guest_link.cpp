@@ -78,6 +78,17 @@ guest::ChannelId GuestLink::request(
     const std::function<guest::ChannelId(guest::GuestClient&)>& make,
     std::shared_ptr<ChannelListener> listener) {
   const auto channel = make(ask());
+  if (channel == guest::ChannelId{0}) {
+    // Not sent: the connection is lost, or the request is longer than a message may be.
+    post(lane_.get(), [listener = std::move(listener), lost = client_.failed()] {
+      if (lost) return listener->on_lost(false);
+      guest::ErrorInfo error;
+      error.code = guest::ErrorCode::too_large;
+      error.message = "the request is longer than a message to the guest may be";
+      listener->on_error(error);
+    });
+    return channel;
+  }
   listen(channel, std::move(listener));
   flush();
   return channel;

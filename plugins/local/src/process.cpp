@@ -33,6 +33,14 @@ Failure guest_lost(bool may_have_started) {
                  may_have_started};
 }
 
+Failure folder_gone() {
+  return Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false};
+}
+
+Failure process_ended() {
+  return Failure{SF_GONE, "process.ended", "the process has ended", {}, 0, false};
+}
+
 Failure guest_stopped() {
   return Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false};
 }
@@ -169,8 +177,7 @@ void LocalProcess::cancel() {
 
 sf_status LocalProcess::signal(int number, bool tree, sf_completion done,
                                const sf_error_sink* err) {
-  if (ended_ || !link_->up())
-    return report(err, Failure{SF_GONE, "process.ended", "the process has ended", {}, 0, false});
+  if (ended_ || !link_->up()) return report(err, process_ended());
   const auto channel = channel_;
   auto listener = std::make_shared<CompletionListener>(done, true);
   if (tree && number == SIGKILL) {
@@ -246,9 +253,7 @@ void LocalProcess::on_end(const guest::End& end) {
 
 void LocalProcess::on_error(const guest::ErrorInfo& error) {
   Failure failure = from_guest(error);
-  if (failure.reason == "command.no_directory" && missing_root_())
-    failure =
-        Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false};
+  if (failure.reason == "command.no_directory" && missing_root_()) failure = folder_gone();
   finish(&failure);
 }
 
@@ -270,7 +275,7 @@ void LocalProcess::finish(const Failure* failure) {
 
 void CompletionListener::on_done(std::uint64_t value) {
   if (value == 0 && ended_is_gone_) {
-    const Failure gone{SF_GONE, "process.ended", "the process has ended", {}, 0, false};
+    const Failure gone = process_ended();
     return complete(done_, &gone);
   }
   complete(done_, nullptr);

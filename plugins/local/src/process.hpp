@@ -98,6 +98,8 @@ Failure from_guest(const guest::ErrorInfo& error);
 Failure guest_lost(bool may_have_started);
 // There is no guest: the session is stopped, and nothing ran.
 Failure guest_stopped();
+Failure folder_gone();
+Failure process_ended();
 
 // A request whose only answer is an end.
 class CompletionListener : public ChannelListener {

@@ -64,10 +64,7 @@ void SandboxObject::run_blocking(std::function<void()> work,
       }};
   const auto work_fn = [](void* ctx) noexcept { static_cast<Blocking*>(ctx)->work(); };
   Failure refused;
-  const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
-                             static_cast<Failure*>(ctx)->message =
-                                 std::string(view(error->message));
-                           }};
+  const sf_error_sink sink = message_into(refused);
   const sf_status status = settings_->executor->post_blocking(
       settings_->host, lane_.get(), work_fn, box.get(), completion, nullptr, &sink);
   if (status == SF_OK) {
@@ -95,7 +92,10 @@ sf_op* SandboxObject::after(std::uint64_t delay_ms, std::function<void()> work) 
 
 void SandboxObject::with_link(Guest wanted, LinkFn then, int tries) {
   if (link_ && link_->up()) {
-    return post(lane_.get(), [link = link_, then = std::move(then)] { then(nullptr, link, {}); });
+    return post(lane_.get(), [self = shared_from_this(), wanted, tries, then = std::move(then)] {
+      if (self->link_ && self->link_->up()) return then(nullptr, self->link_, {});
+      self->with_link(wanted, then, tries);  // it was lost meanwhile
+    });
   }
   connect(
       wanted, [self = shared_from_this(), wanted, tries, then = std::move(then)](
@@ -151,10 +151,7 @@ void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
     silent->let_go();
   });
   Failure refused;
-  const sf_error_sink sink{&refused, [](void* ctx, const sf_error* error) noexcept {
-                             static_cast<Failure*>(ctx)->message =
-                                 std::string(view(error->message));
-                           }};
+  const sf_error_sink sink = message_into(refused);
   const auto ready = [self = shared_from_this(), weak = std::weak_ptr(link), facts,
                       then](const Failure* failure) {
     if (failure != nullptr) return then(failure, nullptr, facts);
@@ -386,10 +383,7 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
                                const sf_process_events& events, sf_process** process,
                                const sf_error_sink* err) {
   // Before the guest: a session without its folder must not look like one that was stopped.
-  if (link_ && !folder_exists(place_))
-    return report(
-        err,
-        Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false});
+  if (link_ && !folder_exists(place_)) return report(err, folder_gone());
   if (!link_ || !link_->up()) return report(err, guest_stopped());
   guest::SpawnRequest request;
   request.request_id = std::string(view(command.request_id));

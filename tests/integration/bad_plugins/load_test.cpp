@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <catch2/catch.hpp>
 
+#include "test_paths.hpp"
 #include "unit/loader/fixture_path.hpp"
 #include "world.hpp"
 

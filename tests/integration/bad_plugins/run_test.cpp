@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "life.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using namespace sandforge::test;

@@ -1,4 +1,5 @@
 #include "world.hpp"
+#include "test_paths.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -213,9 +214,8 @@ std::string squeezed(const std::string& text) {
 }
 
 void check_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path path =
-      std::filesystem::path(SANDFORGE_SOURCE_DIR "/tests/integration/bad_plugins/golden") /
-      (name + ".txt");
+  const std::filesystem::path path = std::filesystem::path(SANDFORGE_SOURCE_DIR) /
+                                     "tests/integration/bad_plugins/golden" / (name + ".txt");
   if (std::getenv("SANDFORGE_UPDATE_GOLDEN") != nullptr)
     std::ofstream(path, std::ios::binary) << text;
   const std::string expected = read_file(path);

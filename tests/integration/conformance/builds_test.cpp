@@ -1,7 +1,18 @@
 // What the suite finds of templates and builds that are wrong.
+#include "sandforge/builds.hpp"
+
 #include "fixture.hpp"
 
 using namespace conformance_test;
+
+TEST_CASE("the states of a build have names") {
+  using sandforge::BuildStatus;
+  std::string all;
+  for (int i = 0; i <= static_cast<int>(BuildStatus::failed); ++i)
+    all += std::string(to_string(static_cast<BuildStatus>(i))) + " ";
+  CHECK(all == "unknown pending building ready failed ");
+  CHECK(to_string(static_cast<BuildStatus>(99)) == "unknown");
+}
 
 TEST_CASE("each fault of templates and builds is found by its case") {
   struct Row {

@@ -1,5 +1,6 @@
 // The examples of the sdk are what the suite calls good.
 #include "fixture.hpp"
+#include "test_paths.hpp"
 
 using namespace conformance_test;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sandforge/conformance.hpp"
+#include "test_paths.hpp"
 
 namespace conformance_test {
 

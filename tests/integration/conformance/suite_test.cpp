@@ -5,6 +5,7 @@
 #include "fixture.hpp"
 #include "sandforge/error.hpp"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 using namespace conformance_test;
 

@@ -18,6 +18,7 @@
 #include <stdexcept>
 
 #include "sandforge/posix/spawn.hpp"
+#include "test_paths.hpp"
 
 namespace guest_test {
 namespace {

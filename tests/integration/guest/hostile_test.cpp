@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "harness.hpp"
+#include "test_paths.hpp"
 
 using namespace guest_test;
 

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "harness.hpp"
+#include "test_paths.hpp"
 
 using namespace guest_test;
 
@@ -13,6 +14,8 @@ namespace {
 std::vector<std::string> options_of(bool group) {
   return group ? std::vector<std::string>() : std::vector<std::string>{"--no-cgroup"};
 }
+
+const std::string runaway = SANDFORGE_RUNAWAY_PATH;
 
 enum class Place { group, no_group, crowd };
 
@@ -25,7 +28,7 @@ std::optional<Guest> guest_in(Place place) {
 
 // Whether any process runs the helper with this file.
 bool runaway_runs(const std::string& mode, const std::string& file, const std::string& number) {
-  return runs(std::string(SANDFORGE_RUNAWAY_PATH) + " " + mode + " " + file + " " + number);
+  return runs(runaway + " " + mode + " " + file + " " + number);
 }
 
 std::string group_of(Host& host) {
@@ -44,8 +47,8 @@ TEST_CASE("B05 a tree that flees from process to process is caught", "[cases.B05
   auto guest = guest_in(place);
   if (!guest) return;
   Host& host = guest->host();
-  const auto id = host.spawn(shell("for i in 1 2; do " SANDFORGE_RUNAWAY_PATH " flee " + file +
-                                   " " + hops + " & done; sleep 900"));
+  const auto id = host.spawn(
+      shell("for i in 1 2; do " + runaway + " flee " + file + " " + hops + " & done; sleep 900"));
   REQUIRE(host.until([&] { return runaway_runs("flee", file, hops); }));
   CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{1});
   CHECK_FALSE(runaway_runs("flee", file, hops));
@@ -74,7 +77,7 @@ TEST_CASE("B05 stop ends what flees without a mark", "[cases.B05]") {
   auto guest = guest_in(place);
   if (!guest) return;
   Host& host = guest->host();
-  host.run(shell("env -i setsid -f " SANDFORGE_RUNAWAY_PATH " flee " + file + " " + hops +
+  host.run(shell("env -i setsid -f " + runaway + " flee " + file + " " + hops +
                  " </dev/null >/dev/null 2>&1"));
   REQUIRE(host.until([&] { return runaway_runs("flee", file, hops); }));
   wire::StopAllRequest stop;
@@ -91,8 +94,8 @@ TEST_CASE("B05 a process whose first thread has ended is ended too", "[cases.B05
   TempFolder folder;
   Guest guest({"--no-cgroup"});
   Host& host = guest.host();
-  const auto id = host.spawn(
-      shell(SANDFORGE_RUNAWAY_PATH " headless " + folder.file("up") + " 1 & echo $!; wait"));
+  const auto id =
+      host.spawn(shell(runaway + " headless " + folder.file("up") + " 1 & echo $!; wait"));
   REQUIRE(host.until([&] { return !host.of(id).out.empty() && exists(folder.file("up")); }));
   const pid_t pid = std::atoi(host.of(id).out.c_str());
   const std::string stat = "/proc/" + std::to_string(pid) + "/stat";

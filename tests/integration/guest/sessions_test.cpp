@@ -353,6 +353,26 @@ TEST_CASE("the relay bridges to the socket") {
   CHECK(wait_program(relay) == 0);
 }
 
+TEST_CASE("the relay leaves the flags of its streams as they were") {
+  const bool blocking = GENERATE(true, false);
+  CAPTURE(blocking);
+  TempFolder folder;
+  const std::string socket = folder.file("s/guest.sock");
+  Guest guest = Guest::listening(socket);
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  Fd ours(ends[0]), theirs(ends[1]);
+  REQUIRE(sandforge::posix::set_nonblocking(theirs.get(), !blocking));
+  const pid_t relay = start_program({"relay", "--socket", socket}, theirs.get(), theirs.get());
+  {
+    Host host(std::move(ours));
+    CHECK(host.run(shell("exit 7")).code() == 7);
+    CHECK((::fcntl(theirs.get(), F_GETFL) & O_NONBLOCK) != 0);
+  }
+  CHECK(wait_program(relay) == 0);
+  CHECK(((::fcntl(theirs.get(), F_GETFL) & O_NONBLOCK) == 0) == blocking);
+}
+
 TEST_CASE("the relay waits for its socket, and gives up") {
   TempFolder folder;
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));

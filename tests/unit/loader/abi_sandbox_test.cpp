@@ -224,11 +224,13 @@ TEST_CASE("sandbox: an environment that no process can have is refused before th
   for (const auto& name : {std::string("A=B"), std::string(), std::string("A\0B", 3)}) {
     StartRequest request;
     request.env = {{name, "x"}};
-    CHECK(start(bench, *sandbox, std::move(request)).error().reason == "command.invalid");
+    const auto started = start(bench, *sandbox, std::move(request));
+    CHECK(started.error().reason == "command.invalid");
   }
   StartRequest request;
   request.env = {{"A", std::string("x\0y", 3)}};
-  CHECK(start(bench, *sandbox, std::move(request)).error().code == Status::invalid);
+  const auto started = start(bench, *sandbox, std::move(request));
+  CHECK(started.error().code == Status::invalid);
 }
 
 TEST_CASE("sandbox: done twice, from inside the start, and after a refusal") {

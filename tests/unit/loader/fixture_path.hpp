@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "test_paths.hpp"
+
 namespace sandforge::test {
 
 inline std::filesystem::path fixture(const std::string& name) {

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "test_paths.hpp"
+
 using namespace sandforge::testing;
 using std::chrono::seconds;
 

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "test_paths.hpp"
+
 using namespace sandforge::testing;
 
 namespace {

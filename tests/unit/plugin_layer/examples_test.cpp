@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge::testing;
 

@@ -4,6 +4,7 @@
 
 #include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 

@@ -12,6 +12,7 @@
 #include "sandforge/posix/spawn.hpp"
 #include "sandforge/posix/system.hpp"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using runner::Connection;

@@ -11,6 +11,7 @@
 #include "runner_fixture.hpp"
 #include "sandforge/abi.h"
 #include "sandforge/posix/system.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using test::error_of;

@@ -17,6 +17,7 @@
 #include "runner/extensions.hpp"
 #include "samples.hpp"
 #include "sandforge/plugin_loader.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 using namespace sandforge::test;

@@ -6,6 +6,7 @@
 #include "plugin/plugin.hpp"
 #include "sandforge/registry.hpp"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 using namespace sandforge;
 

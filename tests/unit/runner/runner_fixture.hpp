@@ -14,6 +14,7 @@
 #include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 
 namespace sandforge::test {
 

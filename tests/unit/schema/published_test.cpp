@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "helpers.hpp"
+#include "test_paths.hpp"
 
 using namespace schema_test;
 using sandforge::SchemaProfile;

@@ -11,6 +11,7 @@
 #include "explain.hpp"
 #include "impl.hpp"
 #include "sandforge/schema.hpp"
+#include "test_paths.hpp"
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "sandforge/ext/host_executor.h"
 #include "sandforge/ext/host_process.h"
 #include "support/temp_dir.hpp"
+#include "test_paths.hpp"
 #include "unit/loader/fake_plugin.hpp"
 
 using namespace sandforge;

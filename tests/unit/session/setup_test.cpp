@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "session/setup_git.hpp"
 #include "unit/sandbox/fixture.hpp"
 #include "unit/session/git_origin.hpp"
 
@@ -380,6 +381,13 @@ TEST_CASE("A repository that is not there") {
   CHECK(error.code == Status::not_found);
   CHECK(error.reason == "setup.git_not_found");
   CHECK(error.details.find("stderr")->as_string().find("nowhere") != std::string::npos);
+}
+
+TEST_CASE("What git or a marker says reaches no error with a credential in it") {
+  const std::string url = "https://octo:hunter2hunter2@example.com/a.git";
+  const auto error = setup::git_error("fetch", "a", "", "fatal: unable to access '" + url + "'\n");
+  CHECK(error.details.find("stderr")->as_string().find("fatal: unable") == 0);
+  CHECK(error.details.find("stderr")->as_string().find("hunter2") == std::string::npos);
 }
 
 TEST_CASE("Hostile refs and URLs never reach git") {

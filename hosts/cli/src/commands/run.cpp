@@ -109,6 +109,9 @@ int run_command(App& app, const RunArguments& arguments) {
     code = failure_code(app, failure.error());
     if (stays && !app.terminal().json() && is_known(app, *opened.session))
       app.terminal().note("session " + opened.session->id().str());
+  } catch (const std::exception&) {
+    if (!stays) clean_up(app, *opened.session, kFailure);
+    throw;
   }
   return stays ? code : clean_up(app, *opened.session, code);
 }
