@@ -117,9 +117,10 @@ TEST_CASE("where no thread can be made, nothing is decided") {
   std::set<Verdict> seen;
   for (const int gigabytes : {24, 32, 40, 48}) {
     auto wanted = request(LOCAL_PLUGIN, {"cases.D01.threads"});
-    wanted.program = folder.write("limited", "#!/bin/sh\nulimit -s 4194304\nulimit -v " +
-                                                 std::to_string(gigabytes * 1048576) +
-                                                 "\nexec '" SANDFORGE_PROGRAM "' \"$@\"\n");
+    const std::string limits =
+        "ulimit -s 4194304\nulimit -v " + std::to_string(gigabytes * 1048576) + "\n";
+    wanted.program = folder.write(
+        "limited", "#!/bin/sh\n" + limits + "exec '" + SANDFORGE_PROGRAM + "' \"$@\"\n");
     std::filesystem::permissions(wanted.program, std::filesystem::perms(0700));
     const auto report = conformance::run(wanted);
     INFO(to_text(report));
