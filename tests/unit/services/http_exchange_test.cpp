@@ -625,7 +625,9 @@ TEST_CASE("http: base URLs") {
   CHECK(name("unix:///run/docker.sock") == "/run/docker.sock||localhost");
   for (const char* bad :
        {"", "a", "ftp://a", "http://", "http://:80", "http://a:0", "http://a:65536", "http://a:b",
-        "http://u:p@a", "http://a b", "http://a/?q", "http://a/#f", "http://[::1", "http://a:80:81",
-        "unix://", "unix:///", "unix://relative", "http://a\r\nX: y"})
+        "http://u:p@a", "http://a b", "http://a/?q", "http://a/#f", "http://a:80:81", "unix://",
+        "unix:///", "unix://relative", "http://a\r\nX: y"})
+    CHECK(name(bad) == "refused");
+  for (const char* bad : {"http://[::1", "http://[::1]880", "http://[::1]x:80", "http://[::1]:"})
     CHECK(name(bad) == "refused");
 }
