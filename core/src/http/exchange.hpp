@@ -41,7 +41,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   void cancel() noexcept;
   void released() noexcept;
 
-  // By the client: begin, then one of connect and use for each try.
+  // Queues it: counted at once, and never ended inside this call.
   void begin();
   bool may_reuse() const noexcept { return !request_.fresh && !request_.tunnel && !retried_; }
   void connect();

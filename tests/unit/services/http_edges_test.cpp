@@ -1,5 +1,6 @@
 // What requests meet at their edges: sockets and their options, names, bounds, and the deadline of
 // all.
+#include <algorithm>
 #include <filesystem>
 
 #include <netinet/tcp.h>
@@ -137,6 +138,24 @@ TEST_CASE("http: no more requests wait for a connection than the bound") {
   REQUIRE(first.until_done());
   peer.head();
   bench.send({});
+}
+
+TEST_CASE("http: the bound holds also for requests that a task makes all at once") {
+  Server server;
+  HttpBench bench;
+  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<sf_status> said;
+  bench.bench.on(bench.lane, [&] {
+    for (std::size_t i = 0; i < http::Client::kMaxWaiting + 2; ++i) {
+      calls.push_back(std::make_unique<Call>(bench.lane, true));
+      said.push_back(bench.begin_here({}, *calls.back()));
+      if (said.back() != SF_OK) calls.pop_back();
+    }
+  });
+  bench.calls = std::move(calls);
+  CHECK(std::count(said.begin(), said.end(), SF_OK) == http::Client::kMaxWaiting);
+  CHECK(said.back() == SF_RATE_LIMITED);
 }
 
 TEST_CASE("http: a kept connection that takes no byte is replaced, and the request sent once") {
