@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <netdb.h>
 #include <netinet/tcp.h>
 
 #include "http/client.hpp"
@@ -31,6 +32,30 @@ int other_end(const Peer& peer) {
     if (known && near.ss_family == AF_INET && port_of(near) == port_of(far)) return fd;
   }
   return -1;
+}
+
+// Whether the name has an address that is tried before 127.0.0.1.
+bool first_is_another(const char* name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(name, nullptr, &hints, &found) != 0) return false;
+  const bool another = found->ai_family == AF_INET6;
+  ::freeaddrinfo(found);
+  return another;
+}
+
+// By its name; the server listens at 127.0.0.1.
+void ask_localhost() {
+  Server server;
+  HttpBench bench;
+  REQUIRE(bench.open("http://localhost:" + server.port) == SF_OK);
+  Call& call = bench.send({});
+  Peer peer = server.accept();
+  CHECK_THAT(peer.head(), Catch::Contains("Host: localhost:" + server.port));
+  peer.send(answer("x"));
+  REQUIRE(call.until_done());
+  CHECK(call.body == "x");
 }
 
 int option(int socket, int level, int name) {
@@ -83,16 +108,16 @@ TEST_CASE("http: a name that there is not") {
                                !Catch::EndsWith(": "));
 }
 
-TEST_CASE("http: a name with several addresses, of which one listens") {
-  Server server;
-  HttpBench bench;
-  REQUIRE(bench.open("http://localhost:" + server.port) == SF_OK);
-  Call& call = bench.send({});
-  Peer peer = server.accept();
-  CHECK_THAT(peer.head(), Catch::Contains("Host: localhost:" + server.port));
-  peer.send(answer("x"));
-  REQUIRE(call.until_done());
-  CHECK(call.body == "x");
+TEST_CASE("http: a name") {
+  ask_localhost();
+}
+
+TEST_CASE("http: a name with several addresses, of which the first does not listen") {
+  if (!first_is_another("localhost")) {
+    WARN("SKIPPED: here localhost has no address before 127.0.0.1");
+    return;
+  }
+  ask_localhost();
 }
 
 TEST_CASE("http: IPv6") {
@@ -188,7 +213,7 @@ TEST_CASE("http: the deadline of all of a request") {
   HttpBench bench;
   REQUIRE(bench.open(server.url, 1) == SF_OK);
   Ask ask;
-  ask.total_timeout_ms = 50;
+  ask.total_timeout_ms = 1000;
   SECTION("while it waits for a connection") {
     bench.send({});
     Peer peer = server.accept();

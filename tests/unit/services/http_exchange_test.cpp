@@ -416,7 +416,10 @@ TEST_CASE("http: cancel at every point") {
   Ask ask;
   Call& first = bench.send(ask);
   Call* call = &first;
-  SECTION("at once") {}
+  bool at_once = false;  // then it may have come a little further
+  SECTION("at once") {
+    at_once = true;
+  }
   SECTION("while it waits for a connection") {
     Peer peer = server.accept();
     peer.head();
@@ -443,11 +446,10 @@ TEST_CASE("http: cancel at every point") {
   call->stream->vtbl->cancel(call->stream);
   call->stream->vtbl->cancel(call->stream);
   REQUIRE(call->until_done());
-  // At once it may have come a little further.
-  if (phase == SF_HTTP_NOT_CONNECTED) phase = std::max(phase, call->phase);
   CHECK(call->code == SF_CANCELLED);
-  CHECK(call->phase == phase);
-  CHECK(call->may_have_started == (phase >= SF_HTTP_MAYBE_SENT));
+  CHECK(call->phase >= phase);
+  CHECK(call->phase <= (at_once ? SF_HTTP_MAYBE_SENT : phase));
+  CHECK(call->may_have_started == (call->phase >= SF_HTTP_MAYBE_SENT));
 }
 
 TEST_CASE("http: deadlines") {
@@ -488,7 +490,7 @@ TEST_CASE("http: deadlines") {
   SECTION("head") {
     Server server;
     REQUIRE(bench.open(server.url) == SF_OK);
-    ask.timeout_ms = 50;
+    ask.timeout_ms = 1000;
     Call& call = bench.send(ask);
     Peer peer = server.accept();
     peer.send("HTTP/1.1 200 OK\r\nX: ");
