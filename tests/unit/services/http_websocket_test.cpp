@@ -18,7 +18,10 @@ constexpr std::uint32_t kBinary = SF_DATA_BINARY | SF_DATA_END;
 
 // An open WebSocket.
 struct Open {
-  explicit Open(Ask ask = {}, bool gives_back = true, const std::string& with_head = {}) {
+  // `path`: of a unix socket, of which the kernel keeps little; empty: over tcp.
+  explicit Open(Ask ask = {}, bool gives_back = true, const std::string& with_head = {},
+                const std::string& path = {})
+      : server(path) {
     ask.flags |= SF_HTTP_WEBSOCKET;
     REQUIRE(bench.open(server.url) == SF_OK);
     call = &bench.send(ask, gives_back);
@@ -461,13 +464,46 @@ TEST_CASE("websocket: shut down before the handshake, it closes after it") {
 }
 
 TEST_CASE("websocket: pings without end do not fill the memory") {
-  Open open;
+  const TempDir folder;
+  Open open({}, true, {}, (folder.path() / "s").string());
   std::string many;
   for (int i = 0; i < 1000; ++i)
     many += frame(0x89, std::string(125, 'p'));
-  // Nothing of the answers is read.
+  // Five megabytes of answers, of which none is read before all were asked for.
   for (int i = 0; i < 40; ++i)
     open.peer->send(many);
   open.peer->send(frame(0x81, "after"));
   REQUIRE(open.until_messages(1));
+  CHECK(open.bench.shutdown(*open.call) == SF_OK);
+  int answers = 0;
+  while (read_frame(*open.peer).first == 0x8A)
+    ++answers;
+  CHECK(answers > 0);
+  CHECK(answers < 20'000);
+}
+
+TEST_CASE("websocket: empty messages without end do not fill the memory") {
+  Open open;
+  const auto write = [&](std::string_view text, std::uint32_t flags) {
+    std::size_t accepted = 0;
+    return open.call->stream->vtbl->write(
+        open.call->stream, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, flags,
+        &accepted, nullptr);
+  };
+  int taken = 0;
+  const sf_status last = open.bench.bench.on(open.bench.lane, [&] {
+    // Whatever waits, what has begun can be ended.
+    CHECK(write(std::string(1U << 20, 'x'), SF_DATA_BINARY) == SF_OK);
+    CHECK(write("", SF_DATA_END) == SF_OK);
+    sf_status status = SF_OK;
+    while (taken < 200'000 && (status = write("", kBinary)) == SF_OK)
+      ++taken;
+    return status;
+  });
+  REQUIRE(last == SF_RATE_LIMITED);
+  CHECK(taken > 0);
+  // Half of it is on its way, and there is room again.
+  open.peer->read(300U << 10);
+  REQUIRE(open.call->until([&] { return open.call->writables > 1; }));
+  CHECK(open.bench.write(*open.call, "", kBinary).first == SF_OK);
 }
