@@ -1,6 +1,5 @@
 // What requests meet at their edges: sockets and their options, names, bounds, and the deadline of
 // all.
-#include <algorithm>
 #include <filesystem>
 
 #include <netdb.h>
@@ -81,8 +80,7 @@ TEST_CASE("http: keepalive and user timeout are set on the socket") {
   }
   REQUIRE(bench.open(server.url, options) == SF_OK);
   bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   const int socket = other_end(peer);
   REQUIRE(socket >= 0);
   CHECK(option(socket, IPPROTO_TCP, TCP_NODELAY) != 0);
@@ -145,18 +143,23 @@ TEST_CASE("http: IPv6") {
   CHECK(call.body == "six");
 }
 
-TEST_CASE("http: no more requests wait for a connection than the bound") {
+TEST_CASE("http: no more requests wait for a connection than the bound, not even within a task") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   Call& first = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
-  for (std::size_t i = 0; i < http::Client::kMaxWaiting; ++i)
-    bench.send({});
-  bench.bench.settle(bench.lane);
-  Call refused(bench.lane, true);
-  CHECK(bench.begin({}, refused) == SF_RATE_LIMITED);
+  Peer peer = server.accept_request();
+  std::size_t taken = 0;
+  const sf_status last = bench.bench.on(bench.lane, [&] {
+    for (;; ++taken) {
+      auto call = std::make_unique<Call>(bench.lane, true);
+      const sf_status status = bench.begin_here({}, *call);
+      if (status != SF_OK) return status;
+      bench.calls.push_back(std::move(call));
+      if (taken > http::Client::kMaxWaiting) return status;
+    }
+  });
+  CHECK(taken == http::Client::kMaxWaiting);
+  CHECK(last == SF_RATE_LIMITED);
   CHECK_THAT(bench.error, Catch::Contains("too many requests wait"));
   // One ends, and there is room for one.
   peer.send(answer("x"));
@@ -165,32 +168,12 @@ TEST_CASE("http: no more requests wait for a connection than the bound") {
   bench.send({});
 }
 
-TEST_CASE("http: the bound holds also for requests that a task makes all at once") {
-  Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
-  std::vector<std::unique_ptr<Call>> calls;
-  std::vector<sf_status> said;
-  bench.bench.on(bench.lane, [&] {
-    for (std::size_t i = 0; i < http::Client::kMaxWaiting + 2; ++i) {
-      calls.push_back(std::make_unique<Call>(bench.lane, true));
-      said.push_back(bench.begin_here({}, *calls.back()));
-      if (said.back() != SF_OK) calls.pop_back();
-    }
-  });
-  bench.calls = std::move(calls);
-  CHECK(std::count(said.begin(), said.end(), SF_OK) == http::Client::kMaxWaiting);
-  CHECK(said.back() == SF_RATE_LIMITED);
-}
-
 TEST_CASE("http: a kept connection that takes no byte is replaced, and the request sent once") {
   const TempDir folder;
   Server server((folder.path() / "s").string());
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send(answer("1"));
   REQUIRE(first.until_done());
   // It looks alive to who waits for what it says: only the first write fails.
@@ -210,8 +193,7 @@ TEST_CASE("http: a kept connection that takes no byte is replaced, and the reque
 
 TEST_CASE("http: the deadline of all of a request") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   Ask ask;
   ask.total_timeout_ms = 1000;
   SECTION("while it waits for a connection") {
@@ -235,8 +217,7 @@ TEST_CASE("http: the deadline of all of a request") {
   }
   SECTION("in the body, although bytes come") {
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 200 OK\r\n\r\n");
     try {
       for (;;)
@@ -252,8 +233,7 @@ TEST_CASE("http: the deadline of all of a request") {
   SECTION("without credit, when the other end is not to blame") {
     ask.window = 0;
     Call& call = bench.send(ask, false);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send(answer("undelivered"));
     REQUIRE(call.until_done());
     CHECK(call.code == SF_TIMEOUT);
@@ -263,8 +243,7 @@ TEST_CASE("http: the deadline of all of a request") {
   SECTION("not passed") {
     ask.total_timeout_ms = 60'000;
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send(answer("in time"));
     REQUIRE(call.until_done());
     CHECK(call.code == SF_OK);

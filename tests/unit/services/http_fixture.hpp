@@ -121,6 +121,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   Peer accept() { return Peer(take()); }
+  // One whose request has come, as far as its head.
+  Peer accept_request() {
+    Peer peer = accept();
+    peer.head();
+    return peer;
+  }
   // The same as a socket, which is the caller's.
   int take() {
     pollfd state{socket_, POLLIN, 0};
@@ -282,10 +288,14 @@ class HttpBench {
     http = static_cast<const sf_http_service*>(host->vtbl->service(host, str(SF_SERVICE_HTTP)));
     REQUIRE(http != nullptr);
   }
+  explicit HttpBench(const std::string& url, std::uint32_t most = 4) : HttpBench() {
+    REQUIRE(open(url, most) == SF_OK);
+  }
   ~HttpBench() {
+    for (auto& call : calls)
+      if (call->stream != nullptr) call->stream->vtbl->cancel(call->stream);
     for (auto& call : calls) {
       if (call->stream == nullptr) continue;
-      call->stream->vtbl->cancel(call->stream);
       CHECK(call->until_done());
       call->stream->vtbl->release(call->stream);
     }

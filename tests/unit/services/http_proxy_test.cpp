@@ -100,8 +100,7 @@ TEST_CASE("http proxy: a tunnel that is refused is a typed error without credent
   HttpBench bench;
   REQUIRE(open_by(bench, "https://box.test", proxy_at(proxy)) == SF_OK);
   Call& call = bench.send({});
-  Peer peer = proxy.accept();
-  peer.head();
+  Peer peer = proxy.accept_request();
   peer.send(one.answer);
   peer.shutdown();
   REQUIRE(call.until_done());

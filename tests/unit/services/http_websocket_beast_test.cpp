@@ -39,8 +39,7 @@ void echo(int socket, boost::beast::error_code& last) {
 
 TEST_CASE("websocket: an echo by another implementation") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   Call& call = bench.send(ask);

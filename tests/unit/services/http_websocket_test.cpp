@@ -96,8 +96,7 @@ TEST_CASE("websocket: a reader says the same of bytes however they are cut, what
 
 TEST_CASE("websocket: the handshake, and the subprotocol that was chosen") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   ask.target = "/attach?x=1";
@@ -214,8 +213,7 @@ TEST_CASE("websocket: no more than granted, also in the middle of a message") {
   open.peer->close();
   // After all of another request whoever waits has certainly heard of it.
   Call& other = open.bench.send({});
-  Peer peer = open.server.accept();
-  peer.head();
+  Peer peer = open.server.accept_request();
   peer.send(answer("x"));
   REQUIRE(other.until_done());
   CHECK_FALSE(open.call->done);
@@ -362,13 +360,11 @@ TEST_CASE("websocket: frames against the protocol end it, with a code for the se
 
 TEST_CASE("websocket: a refused handshake is an ordinary answer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   Call& call = bench.send(ask);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   CHECK(bench.write(call, "x", kText) == std::pair(SF_OK, std::size_t{0}));
   peer.send("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nno");
   REQUIRE(call.until([&] { return call.writables == 1; }));
@@ -388,8 +384,7 @@ TEST_CASE("websocket: a refused handshake is an ordinary answer") {
 
 TEST_CASE("websocket: an answer to another handshake is none") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   ask.subprotocols = "a,b";
@@ -417,8 +412,7 @@ TEST_CASE("websocket: an answer to another handshake is none") {
 
 TEST_CASE("websocket: a request that is none for it is refused") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   SECTION("a POST") {
@@ -448,8 +442,7 @@ TEST_CASE("websocket: a request that is none for it is refused") {
 
 TEST_CASE("websocket: shut down before the handshake, it closes after it") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_WEBSOCKET;
   Call& call = bench.send(ask);
