@@ -21,7 +21,8 @@ const std::vector<std::string_view> kRows = {
     "local.many.memory", "local.stream",     "local.stream.memory", "guest.warm",
     "guest.stream",      "boundary.call",    "boundary.create",     "load.plugin",
     "load.many",         "load.scan",        "schema.validate",     "cold.providers",
-    "runner.start",      "runner.roundtrip", "runner.stream",       "runner.crash"};
+    "runner.start",      "runner.roundtrip", "runner.waiting",      "runner.stream",
+    "runner.crash"};
 
 Row row(std::string id, double subject, double peer, Goal goal) {
   return {std::move(id), "a against b", "ms", subject, peer, goal};

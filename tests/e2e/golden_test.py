@@ -140,7 +140,7 @@ def test_settings_with_mistakes_start_nothing(t):
 def test_a_mistyped_key_of_the_host(t):
     t.write("c.yaml", "sandbux:\n  provider: local\n")
     message = (t.dir + "/c.yaml:1:1: /sandbux: unknown key \"sandbux\" (allowed: plugins, sandbox, "
-               "providers, session, log); did you mean \"sandbox\"?\n  sandbux:\n  ^")
+               "providers, secrets, session, log); did you mean \"sandbox\"?\n  sandbux:\n  ^")
     for words in (["run", "--", "true"], ["ps"], ["providers"], ["exec", "s", "--", "true"],
                   ["rm", "s"], ["plugins", "doctor"], ["describe", "local"]):
         refused(t, message, "--config", "c.yaml", *words)

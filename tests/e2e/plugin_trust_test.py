@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 
-from support.case import BUILD
+from support import processes
+from support.case import BUILD, wait_until
 from support.main import main
 
 FIXTURES = os.path.join(BUILD, "tests/unit/loader/fixtures/plugins")
@@ -118,10 +119,34 @@ def test_services_that_this_host_does_not_offer(t):
         failed = t.sf(*words, *action, code=125)
         assert why in failed.error_text, failed
     assert t.sessions() == []
-    # One that a host may have, and this one has not, is nothing to refuse a plugin for.
+    # All that the fixture names are there.
     doctor = t.sf("--plugin-path", UNRULY, "plugins", "doctor")
-    assert "its manifest names the service secrets, which this host has not set up" \
-        in doctor.text, doctor
+    assert "has not set up" not in doctor.text, doctor
+
+
+def test_secrets_of_the_configuration_come_by_name_and_grant(t):
+    words = ["--config", "c.yaml", "--plugin-path", UNRULY, "run", "--provider", "unruly", "--"]
+    t.write("token", "s3cret-of-a-file\n", 0o600)
+    granted = "plugins: {policies: {unruly: {allow: {secrets: [file, variable, gone]}}}}\n"
+    t.write("c.yaml", granted + "secrets:\n  file: file:token\n  variable: ${TOKEN}\n  other: x\n")
+    host = {"TOKEN": "s3cret-of-the-host"}
+    assert t.sf(*words, "secret", "file", env=host).text == "s3cret-of-a-file"
+    assert t.sf(*words, "secret", "variable", env=host).text == "s3cret-of-the-host"
+    assert "list it under plugins.policies.unruly.allow.secrets" in \
+        t.sf(*words, "secret", "other", env=host).text
+    assert "the configuration has no secret gone: name it under secrets" in \
+        t.sf(*words, "secret", "gone", env=host).text
+    # Only the one that is asked for is read.
+    assert t.sf(*words, "secret", "file").text == "s3cret-of-a-file"
+    assert "the secret variable: the variable TOKEN is not set" in \
+        t.sf(*words, "secret", "variable").text
+    checked = t.sf("config", "check", "c.yaml", code=3)
+    assert "c.yaml:4:13: the secret 'variable' cannot be read here: the variable TOKEN is not set" \
+        in checked.error_text, checked
+    # A literal is never shown.
+    t.write("c.yaml", "secrets: {a: [s3cret-of-a-list]}\n")
+    wrong = t.sf("config", "check", "c.yaml", code=1)
+    assert "/secrets/a" in wrong.text and b"s3cret" not in wrong.out + wrong.err, wrong
 
 
 def test_without_the_grant_of_commands_no_session_is_left(t):
@@ -149,6 +174,18 @@ def test_quarantine_counts_over_all_calls(t):
     again = run()
     assert "SIGABRT" in again.error_text and "quarantine" not in again.error_text, again
     t.sf(*words, "rm", "-f", *t.sessions())
+
+
+def test_a_process_of_a_plugin_ends_with_its_host(t):
+    child = t.spawn("--plugin-path", UNRULY, "run", "--keep", "--session", "s", "--provider",
+                    "unruly", "-i", "--", "wait", stdin=subprocess.PIPE)
+    runners = wait_until(lambda: [pid for pid in processes.everybody()
+                                  if processes.parent(pid) == child.pid and
+                                  "sandforge-runner" in processes.command_line(pid)], "it runs")
+    child.kill()
+    child.communicate()
+    wait_until(lambda: not any(map(processes.alive, runners)), "it ends, too")
+    t.sf("--plugin-path", UNRULY, "rm", "-f", "s", code=None)
 
 
 main(globals())

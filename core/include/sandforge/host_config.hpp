@@ -16,13 +16,14 @@
 //     faults: {rules: [{at: start, do: delay, ms: 500}]}
 //   providers:                  # for hosts that use several; same members as sandbox
 //     e2b: {options: {apiKey: "file:secrets/e2b"}}
+//   secrets: {example: "file:secrets/example"}
 //   session: {store: state/sessions.db}
 //   log: {level: info, format: json}
 //
-// Values of secrets (x-secret in the provider's options schema) and of `env` may refer to variables
-// of the host and to files: "${NAME}" anywhere in the text, or "file:PATH" as the whole of it;
-// "$${" stands for "${" and a leading "$file:" for "file:". They are resolved late, by functions
-// below, and never stored.
+// Values of secrets (`secrets`, and x-secret in the provider's options schema) and of `env` may
+// refer to variables of the host and to files: "${NAME}" anywhere in the text, or "file:PATH" as
+// the whole of it; "$${" stands for "${" and a leading "$file:" for "file:". They are resolved
+// late, by functions below, and never stored.
 //
 // Source: schemas/host-config.schema.json. Threads: any.
 #pragma once
@@ -71,7 +72,8 @@ struct HostConfig {
   PluginsConfig plugins;
   std::optional<ProviderConfig> sandbox;  // absent: the host decides
   std::map<std::string, ProviderConfig> providers;
-  std::filesystem::path session_store;  // absolute; empty: the host decides
+  std::map<std::string, std::string> secrets;  // as written, with references
+  std::filesystem::path session_store;         // absolute; empty: the host decides
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
   std::map<std::string, json::Value> sections;  // of hosts, see HostConfigSections

@@ -142,6 +142,10 @@ void read_document(HostConfig& config) {
     config.sandbox = use_shared ? shared->second : read_provider(name, "/sandbox", *sandbox);
     read_faults(*config.sandbox, *sandbox);
   }
+  if (const json::Value* secrets = member(document, "secrets")) {
+    for (const auto& [name, value] : secrets->as_object())
+      config.secrets.emplace(name, value.as_string());
+  }
   if (const json::Value* session = member(document, "session")) {
     const std::string store = text_of(member(*session, "store"));
     if (!store.empty()) config.session_store = absolute_path(config.directory, store);
@@ -173,8 +177,8 @@ void read_draft(HostConfig& config, const std::vector<ConfigIssue>& issues) {
     const auto concerned = [&, pointer = '/' + name](const ConfigIssue& issue) {
       return concerns(issue, pointer);
     };
-    if (name == "plugins" && std::none_of(issues.begin(), issues.end(), concerned))
-      kept.set(name, value);
+    const bool whole = name == "plugins" || name == "secrets";
+    if (whole && std::none_of(issues.begin(), issues.end(), concerned)) kept.set(name, value);
     const bool named = !text_of(member(value, "provider")).empty();
     if (name == "sandbox" && named && is_provider(value)) kept.set(name, value);
     if (name != "providers" || !value.is_object()) continue;

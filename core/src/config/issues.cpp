@@ -14,7 +14,9 @@ ConfigIssue place_issue(const SourceMap& source, Issue issue, bool secret) {
   ConfigIssue out;
   out.at = at_key ? source.key(issue.pointer) : source.value(issue.pointer);
   const bool alone = source.values_on_line(out.at.line) <= 1 && !at_key;
-  out.show_line = !inside_options(issue.pointer) || (alone && !secret);
+  const bool near_secrets =
+      inside_options(issue.pointer) || std::string_view(issue.pointer).substr(0, 9) == "/secrets/";
+  out.show_line = !near_secrets || (alone && !secret);
   out.issue = std::move(issue);
   return out;
 }

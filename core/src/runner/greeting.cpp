@@ -136,6 +136,7 @@ std::string encode(const Ready& ready) {
   out.set("hint", attempt.hint);
   out.set("details", attempt.details);
   out.set("hardening", ready.hardening);
+  out.set("lacksThread", ready.lacks_thread ? 1 : 0);
   return encode(out);
 }
 
@@ -155,6 +156,7 @@ Result<Ready> decode_ready(std::string_view payload) {
   if (const json::Value* details = from.find("details"); details != nullptr && details->is_object())
     out.attempt.details = details->as_object();
   out.hardening = text_of(from, "hardening");
+  out.lacks_thread = is_set(from, "lacksThread");
   return out;
 }
 

@@ -32,7 +32,8 @@ struct Hello {
 
 struct Ready {
   LoadAttempt attempt;
-  std::string hardening;  // what the kernel does not offer, for the log
+  std::string hardening;      // what the kernel does not offer, for the log
+  bool lacks_thread = false;  // no fault of the plugin, whose code hardly ran
 };
 
 std::string encode(const Hello& hello);

@@ -138,7 +138,7 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
     try {
       peer->reader_ =
           std::thread([peer, theirs = std::move(theirs), launch = std::move(launch)]() mutable {
-            peer->run(std::move(theirs), std::move(launch));
+            peer->run(std::move(theirs), launch);
           });
     } catch (const std::system_error&) {
       attempt.stage = LoadStage::load_failed;
@@ -170,17 +170,20 @@ std::shared_ptr<HostPeer> HostPeer::start(plugin::Plugin& plugin,
 HostPeer::~HostPeer() {
   for (const auto& [id, context] : contexts_)
     context->vtbl->release(context);
-  // Dropped by the reader itself when the host has let go of it before.
+  // Dropped by a reader itself when the host has let go of it before.
   if (reader_.joinable()) reader_.detach();
 }
 
 void HostPeer::stop() {
   stopping_.store(true);
   connection().close();
-  if (reader_.joinable()) reader_.join();
+  has_ended_.wait();
+  if (!reader_.joinable()) return;
+  // One that runs a lane comes back when that is through, and may be who calls.
+  connection().is_one_away() ? reader_.detach() : reader_.join();
 }
 
-bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) {
+bool HostPeer::spawn(const Launch& launch, posix::Fd theirs) {
   Ready failed;
   failed.attempt.stage = LoadStage::load_failed;
   posix::Pipe pipe;
@@ -227,7 +230,7 @@ bool HostPeer::spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output) 
   }
   pid_.store(result.pid);
   host_failed_ = false;
-  output = std::move(pipe.read);
+  output_pipe_ = std::move(pipe.read);
   return true;
 }
 
@@ -237,25 +240,48 @@ void HostPeer::settle(Ready ready) {
 
 // ---- The reader
 
-void HostPeer::run(posix::Fd theirs, Launch launch) {
-  posix::Fd output;
-  Error loss = plugin::crashed(plugin(), "its process could not be started", "process_lost");
-  if (spawn(launch, std::move(theirs), output)) {
-    send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
-    const posix::Fd process = posix::open_pidfd(pid_.load());
-    const std::string why =
-        connection().run([this](const wire::FrameView& frame) { return on_frame(frame); },
-                         {{output.get(), [this, &output] { return read_output(output.get()); }},
-                          // Its children may hold the socket.
-                          {process.get(), [this] {
-                             kill_now();
-                             connection().drain();
-                             return false;
-                           }}});
-    loss = end_process(why);
-    read_output(output.get());
-    if (const std::string lines = output_.text(); !lines.empty()) loss.details.set("stderr", lines);
+void HostPeer::run(posix::Fd theirs, const Launch& launch) {
+  if (!spawn(launch, std::move(theirs)))
+    return tell_end(plugin::crashed(plugin(), "its process could not be started", "process_lost"));
+  send(wire::Kind::hello, 0, 0, 0, 0, encode(launch.hello));
+  watch_process();
+  std::thread second;
+  try {
+    second = std::thread([this] {
+      if (connection().read()) end();
+    });
+  } catch (const std::system_error&) {
+    // Then it reads alone, and other threads run the lanes.
   }
+  if (connection().read()) {
+    end();
+  } else {
+    has_ended_.wait();
+  }
+  if (second.joinable()) second.join();
+}
+
+void HostPeer::watch_process() {
+  process_ = posix::open_pidfd(pid_.load());
+  connection().prepare([this](const wire::FrameView& frame) { return on_frame(frame); },
+                       {{output_pipe_.get(), [this] { return read_output(output_pipe_.get()); }},
+                        // Its children may hold the socket.
+                        {process_.get(), [this] {
+                           kill_now();
+                           connection().drain();
+                           return false;
+                         }}});
+}
+
+void HostPeer::end() {
+  Error loss = end_process(connection().reason());
+  read_output(output_pipe_.get());
+  if (const std::string lines = output_.text(); !lines.empty()) loss.details.set("stderr", lines);
+  tell_end(loss);
+}
+
+// Whoever waits for it or for a call of it.
+void HostPeer::tell_end(const Error& loss) {
   Ready failed;
   failed.attempt.stage = LoadStage::init_failed;
   failed.attempt.message = "could not be initialised: " + ending_;
@@ -268,6 +294,7 @@ void HostPeer::run(posix::Fd theirs, Launch launch) {
       op->vtbl->release(op);
     }
   });
+  end_.set_value();
 }
 
 // A piece of it: what is written without end keeps no frame waiting.
@@ -355,6 +382,7 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
         settle(std::move(failed));
         return false;
       }
+      host_failed_ = ready->lacks_thread;
       const auto services = plugin().host.services();
       if (!ready->hardening.empty() && services && services->logger)
         services->logger->write(LogLevel::info, "a plugin's process is less confined",

@@ -51,7 +51,7 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
                                          LoadAttempt& attempt, bool& host_failed);
   ~HostPeer() override;
 
-  // Ends the process, in peace or by force, and waits for it. Not on the reader's thread.
+  // Ends the process, in peace or by force, and waits for it. Not by what a frame calls directly.
   void stop();
   pid_t pid() const noexcept { return pid_.load(); }
 
@@ -61,9 +61,12 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   HostPeer(plugin::Plugin& plugin, Runtime& runtime, std::shared_ptr<Connection> connection,
            std::chrono::milliseconds call_limit);
 
-  // The reader's thread.
-  void run(posix::Fd theirs, Launch launch);
-  bool spawn(const Launch& launch, posix::Fd theirs, posix::Fd& output);
+  // The readers' threads: the first one starts the process, and stays until that has ended.
+  void run(posix::Fd theirs, const Launch& launch);
+  bool spawn(const Launch& launch, posix::Fd theirs);
+  void watch_process();
+  void end();
+  void tell_end(const Error& loss);
   bool read_output(int output);
   bool on_frame(const wire::FrameView& frame);
   bool on_call(const wire::FrameView& frame);
@@ -104,6 +107,9 @@ class HostPeer final : public Peer, private Callee, private wire::Handles {
   const Lane lane_;
   const plugin::LaneRef lane_ref_;
   std::thread reader_;
+  std::promise<void> end_;
+  std::shared_future<void> has_ended_{end_.get_future()};
+  posix::Fd output_pipe_, process_;
   std::atomic<pid_t> pid_{-1};
   std::mutex pid_mutex_;
   LastLines output_;

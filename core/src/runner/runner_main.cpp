@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "runner/greeting.hpp"
 #include "runner/harden.hpp"
 #include "runner/room.hpp"
+#include "runtime/blocking_pool.hpp"
 #include "sandforge/ext/host_http.h"
 #include "sandforge/runner.hpp"
 #include "services/http_grants.hpp"
@@ -28,6 +30,7 @@ struct Process {
   Hello hello;
   std::shared_ptr<Connection> connection;
   std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<PluginLoader> loader;
   std::mutex mutex;
   std::shared_ptr<RunnerPeer> peer;
   std::set<std::string> told;  // variables that were asked for in vain
@@ -218,15 +221,54 @@ Result<Route> route_of(sf_host* self, Method) {
 
 namespace {
 
-// What no thread of the plugin can hold up.
-void watch(const std::shared_ptr<RunnerPeer>& peer, std::chrono::milliseconds limit) {
-  if (limit.count() == 0) return;
-  std::thread([peer, limit] {
-    do
-      std::this_thread::sleep_for(limit);
-    while (peer->connection().sending() || peer->lanes_move());
-    ::_exit(kExitStuck);
-  }).detach();
+// What no thread of the plugin can hold up. It keeps the socket open, too: closed by the plugin, it
+// would be nobody's, and its readers would not wake.
+[[noreturn]] void watch(const std::shared_ptr<RunnerPeer>& peer, std::chrono::milliseconds limit) {
+  for (;;) {
+    peer->connection().hold_open(limit);
+    if (limit.count() != 0 && !peer->connection().sending() && !peer->lanes_move()) break;
+  }
+  ::_exit(kExitStuck);
+}
+
+// Ends the process, by the one thread that has read the end of the connection.
+void serve(const std::shared_ptr<RunnerPeer>& peer) {
+  if (!peer->connection().read()) return;
+  peer->clear();
+  process().runtime.reset();
+  // No destructor of the plugin's libraries runs: their threads may still use what these destroy.
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+std::shared_ptr<RunnerPeer> refuse_without_thread(Ready& ready) {
+  ready.lacks_thread = true;
+  ready.attempt.stage = LoadStage::load_failed;
+  ready.attempt.message = "could not be started in a process: " + no_thread().message;
+  return nullptr;
+}
+
+// Its lanes, and then the plugin; null: `ready` says why not.
+std::shared_ptr<RunnerPeer> load(Process& mine, Ready& ready) {
+  try {
+    mine.runtime = std::make_unique<Runtime>();
+  } catch (const Exception&) {
+    return refuse_without_thread(ready);
+  }
+  PluginLoader::Options options;
+  options.services = make_services(mine);
+  mine.loader = std::make_unique<PluginLoader>(options);
+  auto loaded = mine.loader->load({mine.hello.path, mine.hello.origin, mine.hello.sha256, {}});
+  ready.attempt = std::move(loaded.attempt);
+  if (loaded.plugin == nullptr) return nullptr;
+  auto peer = peer_of(*loaded.plugin);
+  mine.connection->prepare([peer](const wire::FrameView& frame) { return peer->on_frame(frame); });
+  try {
+    std::thread(serve, peer).detach();
+    return peer;
+  } catch (const std::system_error&) {
+    return refuse_without_thread(ready);
+  }
 }
 
 int run() {
@@ -235,25 +277,17 @@ int run() {
   if (!greet(mine)) return 2;
   Ready ready;
   ready.hardening = harden(mine.hello);
-  mine.runtime = std::make_unique<Runtime>();
-  PluginLoader::Options options;
-  options.services = make_services(mine);
-  PluginLoader loader(options);
-  auto loaded = loader.load({mine.hello.path, mine.hello.origin, mine.hello.sha256, {}});
-  ready.attempt = std::move(loaded.attempt);
+  const auto peer = load(mine, ready);
   wire::Header header;
   header.kind = wire::Kind::ready;
   mine.connection->send(header, encode(ready));
-  if (loaded.plugin != nullptr) {
-    const auto peer = peer_of(*loaded.plugin);
-    watch(peer, std::chrono::milliseconds(mine.hello.call_limit_ms));
-    mine.connection->run([&](const wire::FrameView& frame) { return peer->on_frame(frame); });
-    peer->clear();
+  if (!peer) ::_exit(0);
+  try {
+    std::thread(serve, peer).detach();
+  } catch (const std::system_error&) {
+    // Then there is one reader, and other threads run the lanes.
   }
-  mine.runtime.reset();
-  // No destructor of the plugin's libraries runs: their threads may still use what these destroy.
-  std::fflush(nullptr);
-  ::_exit(0);
+  watch(peer, std::chrono::milliseconds(mine.hello.call_limit_ms));
 }
 
 }  // namespace

@@ -17,10 +17,54 @@
 #include <boost/asio/strand.hpp>
 
 #include "runtime/blocking_pool.hpp"
+#include "runtime/kept_lane.hpp"
 
 namespace sandforge {
 
 namespace asio = boost::asio;
+
+namespace {
+
+thread_local KeptLane* keeper = nullptr;  // of this thread
+
+}  // namespace
+
+// That of the threads, but for what the thread that calls keeps back.
+template <class Inner>
+class KeepingExecutor {
+ public:
+  explicit KeepingExecutor(Inner inner) noexcept : inner_(std::move(inner)) {}
+
+  template <class F>
+  void execute(F&& work) const {
+    if (keeper != nullptr && keeper->takes()) {
+      keeper->work_ = std::make_unique<detail::TaskOf<std::decay_t<F>>>(std::forward<F>(work));
+    } else {
+      inner_.execute(std::forward<F>(work));
+    }
+  }
+  template <class P>
+  requires(asio::can_query_v<const Inner&, const P&>) decltype(auto) query(const P& property) const
+      noexcept(noexcept(asio::query(std::declval<const Inner&>(), property))) {
+    return asio::query(inner_, property);
+  }
+  template <class P>
+  requires(asio::can_require_v<const Inner&, const P&>) auto require(const P& property) const
+      noexcept(noexcept(asio::require(std::declval<const Inner&>(), property))) {
+    return KeepingExecutor<std::decay_t<decltype(asio::require(inner_, property))>>(
+        asio::require(inner_, property));
+  }
+  bool running_in_this_thread() const noexcept { return inner_.running_in_this_thread(); }
+  friend bool operator==(const KeepingExecutor& a, const KeepingExecutor& b) noexcept {
+    return a.inner_ == b.inner_;
+  }
+  friend bool operator!=(const KeepingExecutor& a, const KeepingExecutor& b) noexcept {
+    return !(a == b);
+  }
+
+ private:
+  Inner inner_;
+};
 
 // The queue of the threads. Lanes share it, so that a lane may outlive the Runtime: from then on
 // what is posted is dropped.
@@ -51,40 +95,77 @@ class detail::Context : public asio::io_context {
     return closed_;
   }
 
-  // Drops what is queued and what comes. The threads have ended.
+  // Drops what is queued and what comes. The threads have ended; guests are waited for.
   void close() {
     {
       const std::unique_lock lock(gate_);
       closed_ = true;
     }
+    for (int left = guests_.load(); left != 0; left = guests_.load())
+      guests_.wait(left);
     shutdown();
   }
+
+  // A thread that is none of ours is about to run a lane. False: closed.
+  bool enter() {
+    const std::shared_lock open(gate_);
+    if (!closed_) guests_.fetch_add(1);
+    return !closed_;
+  }
+  void leave() noexcept {
+    guests_.fetch_sub(1);
+    guests_.notify_all();
+  }
+
+  // Runs what lets exceptions through, until it comes to an end.
+  template <class F>
+  void run_lanes(F run) {
+    for (;;) {
+      try {
+        return run();
+      } catch (...) {
+        if (!on_exception) std::terminate();
+        on_exception(std::current_exception());
+      }
+    }
+  }
+  std::function<void(std::exception_ptr)> on_exception;  // set before anything runs
 
  private:
   mutable std::shared_mutex gate_;
   bool closed_ = false;
+  std::atomic<int> guests_{0};
 };
 
-struct Lane::State {
+struct detail::LaneQueue {
+  using Executor = KeepingExecutor<asio::io_context::executor_type>;
   // What a piece of work adds to its own lane goes on in the same thread: to wake another one for
   // it would cost two switches and win nothing, because it waits for the present piece anyway.
-  explicit State(std::shared_ptr<detail::Context> c)
+  explicit LaneQueue(std::shared_ptr<detail::Context> c)
       : context(std::move(c)),
-        strand(asio::require(context->get_executor(), asio::execution::relationship.continuation)),
+        strand(Executor(
+            asio::require(context->get_executor(), asio::execution::relationship.continuation))),
         executor(strand) {}
   bool in_other_lane() const noexcept {
     return strand.get_inner_executor().running_in_this_thread() && !strand.running_in_this_thread();
   }
   const std::shared_ptr<detail::Context> context;
-  asio::strand<asio::io_context::executor_type> strand;
+  asio::strand<Executor> strand;
   asio::any_io_executor executor;
+};
+
+struct Lane::State : detail::LaneQueue {
+  using LaneQueue::LaneQueue;
 };
 
 void Lane::post_task(std::unique_ptr<detail::Task> task) const {
   // Another lane can run beside this one.
   const auto how =
       state_->in_other_lane() ? detail::Context::Post::now : detail::Context::Post::own;
+  const bool kept = keeper != nullptr && keeper->keeps_ && keeper->lane_ == nullptr;
+  if (kept) keeper->lane_ = state_;
   state_->context->post(state_->strand, std::move(task), how);
+  if (kept && keeper->empty()) keeper->lane_ = nullptr;  // it runs elsewhere
 }
 
 bool Lane::is_current() const noexcept {
@@ -93,6 +174,43 @@ bool Lane::is_current() const noexcept {
 
 const asio::any_io_executor& Lane::executor() const noexcept {
   return state_->executor;
+}
+
+// ---- A lane that is kept back
+
+KeptLane::KeptLane(bool keeps) noexcept : keeps_(keeps) {
+  keeper = this;
+}
+
+KeptLane::~KeptLane() {
+  keeper = nullptr;
+  if (!work_) return;
+  const auto context = lane_->context;
+  if (!context->enter()) return;
+  asio::post(context->get_executor(), [work = std::move(work_)] { work->run(); });
+  context->leave();
+}
+
+// Before it runs: the lane that is being woken. Then: what that lane has left to do, which is asked
+// for outside of it; what its work posts to others must not wait for it.
+bool KeptLane::takes() const noexcept {
+  return lane_ != nullptr && !work_ && (!running_ || !lane_->strand.running_in_this_thread());
+}
+
+void KeptLane::run() noexcept {
+  if (!work_) return;
+  const auto context = lane_->context;
+  if (context->enter()) {
+    running_ = true;
+    context->run_lanes([this] {
+      while (const auto next = std::move(work_))
+        next->run();
+    });
+    running_ = false;
+    context->leave();
+  }
+  work_ = nullptr;
+  lane_ = nullptr;
 }
 
 namespace {
@@ -176,6 +294,7 @@ struct Runtime::Impl {
         guard(asio::make_work_guard(*context)),
         pool(std::max<std::size_t>(1, options.blocking_threads)) {
     const BlockSignals blocked;
+    context->on_exception = options.on_exception;
     running = std::max<std::size_t>(1, options.io_threads);
     threads.reserve(running);
     try {
@@ -206,7 +325,7 @@ struct Runtime::Impl {
   }
 
   void run() {
-    run_lanes([this] { context->run(); });
+    context->run_lanes([this] { context->run(); });
     const std::lock_guard lock(mutex);
     --running;
     ended.notify_all();
@@ -214,22 +333,10 @@ struct Runtime::Impl {
 
   // Nothing wakes just this one thread, so it looks now and then.
   void stand_in(const std::atomic<bool>& over) {
-    run_lanes([&] {
+    context->run_lanes([&] {
       while (!over.load())
         context->run_one_for(std::chrono::milliseconds(50));
     });
-  }
-
-  template <class F>
-  void run_lanes(F work) {
-    for (;;) {
-      try {
-        return work();
-      } catch (...) {
-        if (!options.on_exception) std::terminate();
-        options.on_exception(std::current_exception());
-      }
-    }
   }
 
   Options options;

@@ -49,6 +49,7 @@ ProviderRegistry& App::registry(const ConfigPtr& named) {
     auto report = registry_->scan(path);
     if (first) scan_report_ = std::move(report);
   }
+  if (more) secrets_->add(*configuration);
   if (more) registry_->add_policies(configuration->plugins.policies);
   // Of a draft `config check` says it.
   if (more && configurations_.find(configuration->file) == configuration)
@@ -62,6 +63,7 @@ void App::make_registry() {
   auto services = std::make_shared<HostServices>();
   services->runtime = runtime_.get();
   services->logger = logger_;
+  services->secrets = secrets_;
   services->state = memory_state_store();
   services->folders.data = places_.state / "plugins";
   services->folders.cache = places_.cache / "plugins";

@@ -14,6 +14,7 @@
 
 #include "arguments.hpp"
 #include "interrupts.hpp"
+#include "sandforge/configured_secrets.hpp"
 #include "sandforge/host_config.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/session.hpp"
@@ -114,6 +115,7 @@ class App {
   std::shared_ptr<Logger> logger_;
   std::unique_ptr<Runtime> runtime_;
   std::mutex registry_mutex_;
+  const std::shared_ptr<ConfiguredSecrets> secrets_ = std::make_shared<ConfiguredSecrets>();
   std::unique_ptr<ProviderRegistry> registry_;
   std::set<std::string> scanned_;  // configurations whose plugins the registry knows
   LoadReport scan_report_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -390,12 +391,19 @@ struct FaultProxy::Impl final : Owner {
 
 Result<std::unique_ptr<FaultProxy>> FaultProxy::open(Options options) {
   auto impl = std::make_unique<Impl>(std::move(options));
-  if (auto failed = impl->listen()) {
+  auto failed = impl->listen();
+  if (!failed) {
+    impl->accept();
+    try {
+      impl->thread = std::thread([io = &impl->io] { io->run(); });
+    } catch (const std::system_error&) {
+      failed = Error(Status::unavailable, "the proxy gets no thread", "proxy.no_thread");
+    }
+  }
+  if (failed) {
     if (impl->bound && impl->address.is_unix()) ::unlink(impl->address.path.c_str());
     return *std::move(failed);
   }
-  impl->accept();
-  impl->thread = std::thread([io = &impl->io] { io->run(); });
   return std::unique_ptr<FaultProxy>(new FaultProxy(std::move(impl)));
 }
 

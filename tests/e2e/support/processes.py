@@ -29,6 +29,11 @@ def alive(pid):
     return state(pid) not in ("", "Z", "X")
 
 
+def parent(pid):
+    text = _read(pid, "stat")
+    return int(text.rpartition(b")")[2].split()[1]) if text else 0
+
+
 def everybody():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 

@@ -277,7 +277,8 @@ TEST_CASE("A host adds sections of its own", "[config]") {
         "\"listen\"?\n"
         "  serve: {listn: x}\n"
         "          ^\n"
-        "c.yaml:2:1: /sevre: unknown key \"sevre\" (allowed: plugins, sandbox, providers, session, "
+        "c.yaml:2:1: /sevre: unknown key \"sevre\" (allowed: plugins, sandbox, providers, secrets, "
+        "session, "
         "log, serve)\n"
         "  sevre: {}\n"
         "  ^\n");

@@ -1,6 +1,13 @@
 // The socket between a host and a runner, and the first frames.
 #include "runner/connection.hpp"
 
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +18,7 @@
 #include "runner/greeting.hpp"
 #include "sandforge/posix/spawn.hpp"
 #include "sandforge/posix/system.hpp"
+#include "sandforge/runtime.hpp"
 #include "support/temp_dir.hpp"
 #include "test_paths.hpp"
 
@@ -31,6 +39,16 @@ struct Pair {
 
 bool no_frame(const wire::runner::FrameView&) {
   return false;
+}
+
+// Read by this thread until it is over.
+std::string end_of(Connection& connection) {
+  CHECK(connection.read());
+  return connection.reason();
+}
+std::string end_of_frameless(Connection& connection) {
+  connection.prepare(no_frame);
+  return end_of(connection);
 }
 
 // A runner that is given these bytes and then the end of its socket.
@@ -75,13 +93,13 @@ TEST_CASE("connection: an end is told by its cause", "[runner]") {
     Pair pair;
     Connection connection(std::move(pair.ours), Connection::Full::queue);
     pair.theirs.reset();
-    CHECK(connection.run(no_frame).empty());
+    CHECK(end_of_frameless(connection).empty());
   }
   SECTION("this side closed") {
     Pair pair;
     Connection connection(std::move(pair.ours), Connection::Full::queue);
     connection.close("enough");
-    CHECK(connection.run(no_frame) == "enough");
+    CHECK(end_of_frameless(connection) == "enough");
   }
   SECTION("the other side ended, and somebody holds its socket") {
     Pair pair;
@@ -94,7 +112,7 @@ TEST_CASE("connection: an end is told by its cause", "[runner]") {
     REQUIRE(posix::make_pipe(ended));
     ended.write.reset();
     std::string heard;
-    const std::string why = connection.run(
+    connection.prepare(
         [&](const wire::runner::FrameView& frame) {
           heard = frame.payload;
           return true;
@@ -103,7 +121,7 @@ TEST_CASE("connection: an end is told by its cause", "[runner]") {
             connection.drain();
             return false;
           }}});
-    CHECK(why.empty());
+    CHECK(end_of(connection).empty());
     CHECK(heard == "last words");
   }
   SECTION("a system call failed") {
@@ -111,12 +129,81 @@ TEST_CASE("connection: an end is told by its cause", "[runner]") {
     Connection connection(std::move(pair.ours), Connection::Full::queue);
     rlimit limit{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    const rlimit fewer{1, limit.rlim_max};  // poll takes no more descriptors than may be open
+    const rlimit fewer{1, limit.rlim_max};  // nothing to poll with
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &fewer) == 0);
-    const std::string why = connection.run(no_frame);
+    const std::string why = end_of_frameless(connection);
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    CHECK(why == "its socket failed: Invalid argument");
+    CHECK(why == "its socket failed: Too many open files");
   }
+}
+
+TEST_CASE("connection: a reader runs the lane of its frame, and the other one reads on",
+          "[runner]") {
+  Pair pair;
+  Connection connection(std::move(pair.ours), Connection::Full::queue);
+  Runtime runtime;
+  const Lane lane = runtime.make_lane();
+  const auto send = [&](std::string_view payload) {
+    std::string bytes;
+    wire::runner::append_frame(bytes, wire::runner::Header(), payload);
+    REQUIRE(::send(pair.theirs.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
+  };
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::thread::id> ran;
+  bool go_on = false;
+  const auto wait_for = [&](const std::string& what) {
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return ran.count(what) != 0; }));
+    return ran[what];
+  };
+  connection.prepare([&](const wire::runner::FrameView& frame) {
+    // One lane for what waits, others for the rest.
+    const std::string what(frame.payload);
+    (what == "wait" ? lane : runtime.make_lane()).post([&, what] {
+      std::unique_lock lock(mutex);
+      ran[what] = std::this_thread::get_id();
+      changed.notify_all();
+      changed.wait(lock, [&] { return what != "wait" || go_on; });
+    });
+    return true;
+  });
+  std::atomic<int> ends{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i)
+    readers.emplace_back([&] { ends += connection.read() ? 1 : 0; });
+  const auto is_reader = [&](std::thread::id id) {
+    return readers[0].get_id() == id || readers[1].get_id() == id;
+  };
+  // Until both are there.
+  for (int i = 0;; ++i) {
+    const std::string what = "try " + std::to_string(i);
+    send(what);
+    if (is_reader(wait_for(what))) break;
+  }
+  send("wait");
+  const auto away = wait_for("wait");
+  CHECK(connection.is_one_away() == is_reader(away));
+  send("beside");
+  const auto beside = wait_for("beside");
+  CHECK((!is_reader(beside) || !is_reader(away)));
+  // The end is found while one is away, by the other.
+  pair.theirs.reset();
+  if (is_reader(away)) {
+    std::thread& present = readers[readers[0].get_id() == away ? 1 : 0];
+    present.join();
+    CHECK(ends == 1);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    go_on = true;
+    changed.notify_all();
+  }
+  for (std::thread& reader : readers)
+    if (reader.joinable()) reader.join();
+  CHECK(ends == 1);
+  CHECK(connection.reason().empty());
 }
 
 TEST_CASE("runner: without a host it says what it is", "[runner]") {

@@ -2,14 +2,17 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runner_fixture.hpp"
+#include "sandforge/posix/fd.hpp"
 
 using namespace sandforge;
 using test::RunnerHost;
@@ -172,6 +175,23 @@ TEST_CASE("what names the system's CAs does so in the process, too", "[runner]")
   CHECK(environment.find("SSL_CERT_DIR=/nowhere/certs") != std::string::npos);
 }
 
+TEST_CASE("no descriptor of the host is open in the process", "[runner]") {
+  const test::TempDir folder;
+  const auto file = folder.write("of-the-host", "its content");
+  const posix::Fd open(::open(file.c_str(), O_RDONLY));  // and inherited by whatever is started
+  REQUIRE(open);
+  RunnerHost host;
+  const auto sandbox = host.make();
+  CHECK(say(*sandbox, "read " + file.string()) == "its content");
+  // High enough to be none of the process's own.
+  const int high = ::fcntl(open.get(), F_DUPFD, 700);
+  REQUIRE(high >= 700);
+  RunnerHost second;
+  const auto other = second.make();
+  CHECK(say(*other, "read /proc/self/fd/" + std::to_string(high)).empty());
+  ::close(high);
+}
+
 TEST_CASE("without the grant no file is written and no program runs, where the kernel can",
           "[runner]") {
   RunnerHost host;
@@ -231,6 +251,55 @@ TEST_CASE("a user without an entry and a group is refused: it would have the gro
   CHECK_THAT(test::error_of([&] { host.open(); }).message,
              Catch::Contains("its process cannot run as another user: the user 54321 has no entry "
                              "and so no group: give one, as in 54321:GID"));
+}
+
+// What the processes of a user may be, threads included; root itself has no such limit.
+class FewThreads {
+ public:
+  explicit FewThreads(rlim_t count) {
+    REQUIRE(::getrlimit(RLIMIT_NPROC, &before_) == 0);
+    const rlimit few{count, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NPROC, &few) == 0);
+  }
+  ~FewThreads() { ::setrlimit(RLIMIT_NPROC, &before_); }
+  FewThreads(const FewThreads&) = delete;
+  FewThreads& operator=(const FewThreads&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("a process that gets no thread says so, and one that gets few makes do", "[runner]") {
+#ifdef __SANITIZE_THREAD__
+  WARN("SKIPPED: the sanitizer itself needs a thread");
+#else
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: only root may start a process as another user");
+    return;
+  }
+  PluginPolicy policy;
+  policy.user = "54329:54322";  // of this case alone: its processes are counted
+  const auto host_of = [&] {
+    auto host = std::make_unique<RunnerHost>(policy);
+    std::filesystem::permissions(host->folder.path(), std::filesystem::perms(0711));
+    return host;
+  };
+  // Itself; then with the two of its lanes, and none that reads.
+  for (const rlim_t count : {1, 3}) {
+    INFO(count);
+    const auto host = host_of();
+    const FewThreads few(count);
+    const Error error = test::error_of([&] { host->open(); });
+    CHECK_THAT(error.message, Catch::Contains("could not be started in a process: no thread could "
+                                              "be made: the limit of processes is reached"));
+  }
+  // One that reads, and no second one: the process answers, and has no thread for what blocks.
+  const auto host = host_of();
+  const FewThreads few(4);
+  const auto sandbox = host->make();
+  const Error error = test::error_of([&] { say(*sandbox, "env UNRULY_GIVEN"); });
+  CHECK(error.message == "no thread could be made: the limit of processes is reached");
+#endif
 }
 
 TEST_CASE("a process runs as the user of its policy, without a group of the host, and serves",

@@ -51,7 +51,8 @@ class TokenSource final : public SecretSource {
 
 class RunnerHost {
  public:
-  explicit RunnerHost(PluginPolicy policy = {}, std::filesystem::path program = SANDFORGE_RUNNER) {
+  explicit RunnerHost(PluginPolicy policy = {}, std::filesystem::path program = SANDFORGE_RUNNER,
+                      std::shared_ptr<SecretSource> secrets = nullptr) {
     policy.isolation = Isolation::process;
     auto services = std::make_shared<HostServices>();
     services->clock = clock;
@@ -63,7 +64,7 @@ class RunnerHost {
     services->env = [](const std::string& name) -> std::optional<std::string> {
       return "value of " + name;
     };
-    services->secrets = tokens;
+    services->secrets = secrets ? std::move(secrets) : tokens;
     services->state = memory_state_store();
     services->folders.data = folder / "data";
     services->guest_program = SANDFORGE_GUEST;

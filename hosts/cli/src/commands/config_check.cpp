@@ -188,6 +188,16 @@ void check_plugins(App& app, const ConfigPtr& config, Checked& out) {
   }
 }
 
+// A variable that is not set here may be where the configuration is used.
+void check_secrets(const HostConfig& config, Checked& out) {
+  for (const auto& [name, text] : config.secrets) {
+    const auto resolved = resolve_reference(text, config.directory, host_references());
+    if (!resolved.error.empty())
+      out.unchecked.push_back(at(config, "/secrets/" + json::escape_pointer(name)) +
+                              "the secret '" + name + "' cannot be read here: " + resolved.error);
+  }
+}
+
 json::Object to_object(const ConfigIssue& issue) {
   json::Object out;
   out.set("pointer", issue.issue.pointer);
@@ -242,6 +252,7 @@ int config_check_command(App& app, const ConfigCheckArguments& arguments) {
   if (!loaded.draft) return answer(app, arguments.file, checked, loaded.report);
   const auto& config = *loaded.draft;
   check_plugins(app, loaded.draft, checked);
+  check_secrets(config, checked);
   if (config.sandbox) check_one(app, loaded.draft, *config.sandbox, checked);
   for (const auto& [name, provider] : config.providers)
     if (!config.sandbox || provider.pointer != config.sandbox->pointer)
