@@ -51,7 +51,7 @@ TEST_CASE("kept lane: the first idle one is run by who woke it, the others are n
   CHECK(get(std::move(ours)) == here());
   CHECK(get(std::move(also_ours)) == here());
   // The next one, once that is through.
-  auto next = where(second);
+  auto next = where(runtime.make_lane());
   kept.run();
   CHECK(get(std::move(next)) == here());
 }
