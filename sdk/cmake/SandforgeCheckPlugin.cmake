@@ -1,7 +1,8 @@
 # Checks one linked plugin: its exports, its manifest, and what the loader would make of it. Run
 # after each link; can be run by hand on any plugin:
-#   cmake -D PLUGIN=x.so [-D MANIFEST=x.json] [-D STATIC_RUNTIME=ON] -P SandforgeCheckPlugin.cmake
-# With MANIFEST, a plugin that fails is deleted.
+#   cmake -D PLUGIN=x.so [-D MANIFEST=x.json] [-D CHECKER=sandforge-check-manifest]
+#     [-D STATIC_RUNTIME=ON] -P SandforgeCheckPlugin.cmake
+# With CHECKER, the values of the manifest are checked as the loader does it. With MANIFEST, a plugin that fails is deleted.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(tool NM READELF OBJCOPY)
@@ -75,7 +76,7 @@ if(NOT code EQUAL 0 OR NOT EXISTS ${section})
   refuse("has no section .sandforge.manifest ${errors}")
 endif()
 
-# What a host asks of every manifest; the rest says `sandforge plugins doctor`.
+# What a host asks of every manifest; the rest says CHECKER, or `sandforge plugins doctor`.
 file(READ ${section} text)
 function(refuse_manifest why)
   file(REMOVE ${section})
@@ -92,6 +93,18 @@ endif()
 string(JSON providers ERROR_VARIABLE problem LENGTH "${text}" providers)
 if(problem OR providers EQUAL 0)
   refuse_manifest("names no provider")
+endif()
+
+if(CHECKER)
+  execute_process(COMMAND ${CHECKER} ${section} ERROR_VARIABLE why RESULT_VARIABLE code)
+  string(STRIP "${why}" why)
+  if(code EQUAL 1)
+    file(REMOVE ${section})
+    refuse("${why}")
+  elseif(NOT code EQUAL 0)  # such as where a library of it is absent: the loader will look again
+    message(NOTICE "warning: ${PLUGIN}: the values of its manifest were not checked: ${CHECKER}"
+      " failed (${code}) ${why}")
+  endif()
 endif()
 
 if(MANIFEST)

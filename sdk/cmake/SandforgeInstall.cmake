@@ -105,6 +105,9 @@ endfunction()
 
 # sandforge-sdk
 set(sdk_targets sandforge_sdk sandforge_testing)
+if(TARGET sandforge_check_manifest)
+  list(APPEND sdk_targets sandforge_check_manifest)
+endif()
 if(TARGET sandforge_support)
   list(APPEND sdk_targets sandforge_support)
 endif()

@@ -83,8 +83,15 @@ function(_sandforge_plugin_link target manifest static_runtime)
           "${CMAKE_C_COMPILER_ID} ${CMAKE_CXX_COMPILER_ID}" MATCHES "Clang"))
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
+  # A program of this machine; one for another could not be run.
+  set(checker "")
+  if(TARGET sandforge::check_manifest AND NOT CMAKE_CROSSCOMPILING)
+    set(checker $<TARGET_FILE:sandforge::check_manifest>)
+    add_dependencies(${target} sandforge::check_manifest)
+  endif()
   add_custom_command(TARGET ${target} POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} -D "PLUGIN=$<TARGET_FILE:${target}>" -D "MANIFEST=${manifest}"
+      -D "CHECKER=${checker}"
       -D "ENTRY=${SANDFORGE_PLUGIN_ENTRY}" -D "NM=${CMAKE_NM}" -D "READELF=${CMAKE_READELF}"
       -D "OBJCOPY=${CMAKE_OBJCOPY}" -D "STATIC_RUNTIME=${static_runtime}"
       -P ${SANDFORGE_PLUGIN_MODULE_DIR}/SandforgeCheckPlugin.cmake)

@@ -1,7 +1,10 @@
 """A session remembers the configuration that it was made with, which may be gone by now."""
 
 import os
+import re
+import signal
 
+from support.case import wait_until
 from support.main import main
 
 CONFIG = "sandbox:\n  provider: local\n  options: {env: {A: one}}\n"
@@ -36,6 +39,21 @@ def test_a_configuration_that_is_gone(t):
     # A mistake of what the caller named himself needs no such word.
     shown = t.sf("--config", t.path("c.yaml"), "ps", "s", code=125)
     assert "remembers" not in shown.error_text, shown
+
+
+def test_what_is_forgotten_by_force_is_named_with_what_ends_it(t):
+    t.sf("start", "--config", t.write("c.yaml", CONFIG), "--session", "s")
+    folder = t.sf("exec", "s", "--", "pwd").text.strip()
+    os.unlink(t.path("c.yaml"))
+    shown = t.sf("rm", "-f", "s")
+    told = shown.error_text
+    assert "the machine of 's' may be left behind: " in told, shown
+    assert "its provider is 'local', which knows it as " + folder in told, shown
+    found = re.search(r"processes here that belong to it: (\d+) \(sandforge-guest\);", told)
+    assert found, shown
+    assert t.sessions() == []
+    os.kill(int(found[1]), signal.SIGTERM)
+    wait_until(t.no_guest, "the end of the guest")
 
 
 def test_a_configuration_that_is_broken(t):

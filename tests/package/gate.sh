@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # What the check after each link refuses, and that it says why: plugins with one fault each.
 #
-#   tests/package/gate.sh
+#   tests/package/gate.sh SANDFORGE-CHECK-MANIFEST
 set -euo pipefail
 
 sdk=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../sdk" && pwd)
+checker=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 mistakes=0
 
 good='{"manifest":1,"name":"x","version":"1","abi":{"major":1,"minor":0},
-"providers":[{"name":"x","optionsSchema":{"type":"object"}}]}'
+"providers":[{"name":"x","optionsSchema":{"type":"object","additionalProperties":false}}]}'
 
 # build NAME MANIFEST SOURCE [FLAG …]: NAME.so, linked as sandforge_add_plugin() does it.
 build() {
@@ -51,7 +52,7 @@ refuses() {
 
 build good "$good" "$entry" "$map"
 cmake -D "PLUGIN=$PWD/good.so" -D "MANIFEST=$PWD/good.json" -D STATIC_RUNTIME=ON \
-  -P "$sdk/cmake/SandforgeCheckPlugin.cmake" || { echo "FAILED: a good plugin is refused"; exit 1; }
+  -D "CHECKER=$checker" -P "$sdk/cmake/SandforgeCheckPlugin.cmake" || { echo "FAILED: a good plugin is refused"; exit 1; }
 [[ -e good.so ]] || { echo "FAILED: a good plugin is deleted"; exit 1; }
 
 build two "$good" "$entry SF_EXPORT int second(void) { return 1; }"
@@ -76,6 +77,18 @@ build major "${good/\"major\":1/\"major\":2}" "$entry" "$map"
 refuses major "must have the abi.major that sandforge_plugin_entry_v1 names"
 build empty "${good/\[*\]/[]}" "$entry" "$map"
 refuses empty "names no provider"
+# The loader's own words.
+build upper "${good/\"name\":\"x\"/\"name\":\"X\"}" "$entry" "$map"
+refuses upper "the manifest is not valid: /name must be a name: a-z, 0-9" -D "CHECKER=$checker"
+build key "${good/\"version\"/\"versoin\"}" "$entry" "$map"
+refuses key "versoin" -D "CHECKER=$checker"
+build schema "${good/\"object\"/\"objekt\"}" "$entry" "$map"
+refuses schema "the options schema of provider x is not valid: " -D "CHECKER=$checker"
+build unchecked "$good" "$entry" "$map"
+cmake -D "PLUGIN=$PWD/unchecked.so" -D CHECKER=no-such-program \
+  -P "$sdk/cmake/SandforgeCheckPlugin.cmake" 2>&1 |
+  grep -qF "the values of its manifest were not checked: no-such-program failed" ||
+  { echo "FAILED: nobody says that the manifest was not checked"; exit 1; }
 printf 'no library' >text.so
 cp good.json text.json
 refuses text "failed"

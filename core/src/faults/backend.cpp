@@ -3,6 +3,7 @@
 
 #include "faults/call.hpp"
 #include "faults/stream.hpp"
+#include "sandforge/builds.hpp"
 
 namespace sandforge {
 namespace faults {
@@ -113,7 +114,7 @@ class FaultySandbox final : public SandboxBackend, public ProcessesBackend {
   const std::shared_ptr<SandboxBackend> inner_;
 };
 
-class FaultyProvider final : public ProviderBackend {
+class FaultyProvider final : public ProviderBackend, public OffersBuilds {
  public:
   FaultyProvider(Ground ground, std::shared_ptr<ProviderBackend> inner)
       : ground_(std::move(ground)), inner_(std::move(inner)) {}
@@ -145,6 +146,9 @@ class FaultyProvider final : public ProviderBackend {
     return std::shared_ptr<SandboxBackend>(
         std::make_shared<FaultySandbox>(ground_, lane, *std::move(made)));
   }
+
+  // As they are: no plan names a fault of theirs.
+  BuildsBackend* builds() noexcept override { return builds_of(*inner_); }
 
  private:
   const Ground ground_;

@@ -51,6 +51,8 @@ Result<void> parse_authority(std::string_view text, Address& out) {
     if (end == std::string_view::npos) return bad_url("has a '[' without its ']'");
     out.host = text.substr(1, end - 1);
     port = text.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      return bad_url("has something else than a port behind its ']'");
   } else {
     const auto colon = text.find(':');
     out.host = text.substr(0, colon);

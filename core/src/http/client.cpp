@@ -66,7 +66,6 @@ void Client::serve() {
     // One whose first write failed there waits again.
     if (exchange->may_reuse() && reuse(exchange)) continue;
     if (!make_room()) return;
-    // It may have ended by itself meanwhile.
     std::erase(waiting_, exchange);
     ++count_;
     exchange->connect();

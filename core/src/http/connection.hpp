@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
@@ -38,7 +39,7 @@ std::unique_ptr<Transport> plain_transport(int socket);
 // Thread rule: on its lane, with all that it calls.
 class Connection {
  public:
-  // Takes the socket over. `seconds_idle`: see Client.
+  // Takes the socket over.
   Connection(const Lane& lane, int socket);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -58,7 +59,8 @@ class Connection {
   bool full() const noexcept { return end_ - begin_ == kInput; }
   void free_input() noexcept;
 
-  // `then` runs once the socket is as `what` wants it, or has failed; not after close.
+  // `then` runs once the socket is as `what` wants it, or has failed. close ends the wait; one that
+  // was over just before still runs, so `then` looks whether it is still wanted.
   void wait(Io::What what, std::function<void()> then);
   // Nothing has come, and the other end has not gone.
   bool quiet();

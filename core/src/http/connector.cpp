@@ -109,10 +109,15 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
     done_ = nullptr;
     resolver_.cancel();
     timer_.cancel();
-    connection_.reset();
+    drop();
   }
 
  private:
+  // A wait that is under way keeps the connection alive: only close ends both.
+  void drop() noexcept {
+    if (const auto connection = std::exchange(connection_, nullptr)) connection->close();
+  }
+
   void fail(const std::string& why, int number) {
     Error error(number == EACCES || number == EPERM ? Status::forbidden : Status::transport_lost,
                 fmt::format("cannot connect to {}: {}", whole_name(), why), "http.connect");
@@ -128,6 +133,7 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   void finish(Result<std::shared_ptr<Connection>> result) {
     timer_.cancel();
     auto done = std::exchange(done_, nullptr);
+    if (!result) drop();
     connection_.reset();
     if (done) done(std::move(result));
   }
@@ -136,7 +142,7 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   void failed(int number, const std::string& why = {}) {
     why_ = why.empty() ? std::string(std::strerror(number)) : why;
     number_ = number;
-    connection_.reset();
+    drop();
     next();
   }
 

@@ -129,8 +129,6 @@ sf_status Exchange::shutdown_write(const sf_error_sink* err) noexcept {
 // ---- Its connection
 
 void Exchange::begin() {
-  if (ended_) return;
-  if (client_->ended()) return finish(Error(Status::cancelled, "the host ends", "http.host_ended"));
   client_->begin(shared_from_this());
   arm();
 }

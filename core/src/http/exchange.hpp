@@ -34,15 +34,16 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   Exchange(std::shared_ptr<Client> client, Request request, const Events& events);
 
   // As in sf_stream_vtbl.
-  void grant(std::uint64_t bytes) noexcept;
+  void grant(std::uint64_t bytes) noexcept;  // [any]
   sf_status write(sf_bytes data, std::uint32_t flags, std::size_t* accepted,
                   const sf_error_sink* err) noexcept;
   sf_status shutdown_write(const sf_error_sink* err) noexcept;
-  void cancel() noexcept;
-  void released() noexcept;
+  void cancel() noexcept;    // [any]
+  void released() noexcept;  // [any]
 
-  // By the client: begin, then one of connect and use for each try.
+  // Queues it: counted at once, and never ended inside this call.
   void begin();
+  // By the client: one of connect and use for each try.
   bool may_reuse() const noexcept { return !request_.fresh && !request_.tunnel && !retried_; }
   void connect();
   void use(std::shared_ptr<Connection> connection, bool reused);

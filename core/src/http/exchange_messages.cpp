@@ -7,7 +7,8 @@
 namespace sandforge::http {
 namespace {
 
-constexpr std::size_t kMaxAnswers = 512U << 10;  // unsent; then pings get none
+// Unsent; then pings get no answers, and no message without a byte is taken.
+constexpr std::size_t kMaxUnsent = 512U << 10;
 
 Opcode kind_of(std::uint32_t flags) noexcept {
   return (flags & SF_DATA_TEXT) != 0 ? Opcode::text : Opcode::binary;
@@ -29,6 +30,12 @@ Result<void> Exchange::write_message(std::string_view data, std::uint32_t flags,
   const auto piece = data.substr(0, *accepted);
   const bool last = (flags & SF_DATA_END) != 0 && piece.size() == data.size();
   if (piece.empty() && !last) return {};
+  // What has begun can always be ended: it had a byte, for which there was room.
+  if (piece.empty() && begins && unsent() >= kMaxUnsent) {
+    wants_writable_ = true;
+    return Error(Status::rate_limited, "too much of what was written has not gone out",
+                 "http.message");
+  }
   TextCheck check = begins ? TextCheck() : my.check;
   if (kind == Opcode::text && (!check.take(piece) || (last && !check.whole())))
     return Error(Status::invalid, "a text message is UTF-8", "http.message");
@@ -57,7 +64,7 @@ bool Exchange::on_frame(const FrameReader::Step& step) {
       break;
     }
     case FrameReader::State::ping:
-      if (!messages_.close_sent && !send_failed_ && unsent() < kMaxAnswers) {
+      if (!messages_.close_sent && !send_failed_ && unsent() < kMaxUnsent) {
         write_frame(out_, Opcode::pong, true, step.payload);
         send_later();
       }

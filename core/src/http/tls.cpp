@@ -164,6 +164,13 @@ Bio text(const std::string& pem) {
       BIO_new_mem_buf(pem.data(), static_cast<int>(std::min<std::size_t>(pem.size(), INT_MAX))));
 }
 
+// No certificate is left to read: the end of the text is an error, too, and any other a mistake.
+bool at_its_end() {
+  const bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  return end;
+}
+
 bool add_ca(SSL_CTX* context, const std::string& pem) {
   const Bio in = text(pem);
   std::size_t count = 0;
@@ -171,10 +178,7 @@ bool add_ca(SSL_CTX* context, const std::string& pem) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca.get()) != 1) return false;
     ++count;
   }
-  // The end of the text ends it, too; anything else in it is a mistake.
-  const bool whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  ERR_clear_error();
-  return whole && count > 0;
+  return at_its_end() && count > 0;
 }
 
 bool add_client(SSL_CTX* context, const TlsOptions& options) {
@@ -189,8 +193,7 @@ bool add_client(SSL_CTX* context, const TlsOptions& options) {
     if (SSL_CTX_add0_chain_cert(context, signer.get()) != 1) return false;
     signer.release();
   }
-  ERR_clear_error();
-  return true;
+  return at_its_end();
 }
 
 class OpenSsl final : public Tls {
@@ -248,8 +251,8 @@ Result<std::shared_ptr<Tls>> Tls::make(const TlsOptions& options) {
     return bad_tls("a client certificate needs its key, and a key its certificate");
   if (!options.client_cert_pem.empty() && !add_client(context.get(), options))
     return bad_tls(
-        "the client certificate or its key is not in PEM form, has a password, or they do not "
-        "belong together");
+        "the client certificate, its chain or its key is not in PEM form, or has a password, or "
+        "they do not belong together");
   return std::shared_ptr<Tls>(
       std::make_shared<OpenSsl>(std::move(context), options.ca_pem.empty()));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "plugin/abi_backend.hpp"
+#include "plugin/abi_builds.hpp"
 #include "plugin/abi_call.hpp"
 #include "plugin/members.hpp"
 #include "sandforge/ext/builds.h"
@@ -10,11 +11,6 @@
 
 namespace sandforge::plugin {
 namespace {
-
-const void* extension(ProviderCore& core, const char* id) {
-  return call_value(core.plugin, "provider.extension", core.raw->vtbl->extension, core.raw,
-                    sf_str{id, std::string_view(id).size()});
-}
 
 Result<Description> read_description(Plugin& plugin, const sf_describe_result* result) {
   if (result == nullptr || !SF_HAS(result, settings_schema))
@@ -45,10 +41,10 @@ void done_describe(void* ctx, const sf_error* error, const sf_describe_result* r
                         [result](Plugin& plugin) { return read_description(plugin, result); });
 }
 
-class AbiProvider final : public ProviderBackend {
+class AbiProvider final : public ProviderBackend, public OffersBuilds {
  public:
   AbiProvider(std::shared_ptr<ProviderCore> core, SchemaCheck check)
-      : core_(std::move(core)), check_(std::move(check)) {}
+      : core_(std::move(core)), check_(std::move(check)), builds_(make_builds(core_)) {}
 
   const std::string& name() const noexcept override { return core_->name; }
   const Lane& lane() const noexcept override { return core_->lane; }
@@ -76,6 +72,8 @@ class AbiProvider final : public ProviderBackend {
     return create_sandbox(core_, std::move(request));
   }
 
+  BuildsBackend* builds() noexcept override { return builds_.get(); }
+
  private:
   static Result<Description> finish(ProviderCore& core, const SchemaCheck& check,
                                     Result<Description> result) {
@@ -91,8 +89,8 @@ class AbiProvider final : public ProviderBackend {
         return error;
       }
     }
-    result->has_template = extension(core, SF_EXT_TEMPLATE) != nullptr;
-    const auto* builds = static_cast<const sf_builds_ext*>(extension(core, SF_EXT_BUILDS));
+    result->has_template = provider_extension(core, SF_EXT_TEMPLATE) != nullptr;
+    const auto* builds = static_cast<const sf_builds_ext*>(provider_extension(core, SF_EXT_BUILDS));
     result->has_builds = builds != nullptr;
     result->has_build_history = builds != nullptr && SF_HAS_FN(builds, list);
     return result;
@@ -100,6 +98,7 @@ class AbiProvider final : public ProviderBackend {
 
   const std::shared_ptr<ProviderCore> core_;
   const SchemaCheck check_;
+  const std::unique_ptr<BuildsBackend> builds_;
 };
 
 Result<std::shared_ptr<ProviderBackend>> open_now(std::shared_ptr<ProviderCore> core,

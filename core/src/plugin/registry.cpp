@@ -11,7 +11,7 @@
 #include "plugin/inspect.hpp"
 #include "plugin/names.hpp"
 #include "plugin/plugin.hpp"
-#include "sandforge/schema.hpp"
+#include "plugin/schema_check.hpp"
 #include "sandforge/support/suggest.hpp"
 
 namespace sandforge {
@@ -33,18 +33,6 @@ PluginLoader::Options loader_options(const ProviderRegistry::Options& options) {
   out.check_options_schema = options.check_options;
   out.runner = options.runner;
   return out;
-}
-
-Result<void> check_schema(const json::Value& schema, SchemaProfile profile) {
-  const auto compiled = compile_schema(schema, profile);
-  if (compiled) return {};
-  json::Array issues;
-  for (const Issue& issue : compiled.issues)
-    issues.emplace_back(format_issue(issue));
-  Error error(Status::invalid, format_issue(compiled.issues.front()), "schema.invalid");
-  if (issues.size() > 1) error.message += fmt::format(" (and {} more)", issues.size() - 1);
-  error.details.set("issues", std::move(issues));
-  return error;
 }
 
 // Waits for the answer of a plugin, which may never come: timeout then. 0: no limit.

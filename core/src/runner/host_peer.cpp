@@ -57,8 +57,9 @@ const ServeTable& host_table() {
 // What a runner inherits: nothing that could be a secret.
 std::vector<std::string> environment() {
   std::vector<std::string> out;
-  for (const char* name : {"PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "ASAN_OPTIONS",
-                           "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"})
+  for (const char* name :
+       {"PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+        "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"})
     if (const auto value = HostServices::environment_variable(name))
       out.push_back(fmt::format("{}={}", name, *value));
   return out;

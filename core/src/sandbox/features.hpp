@@ -9,6 +9,9 @@
 
 namespace sandforge::sandbox {
 
+// Beside those of a command: the machine ends when it is idle.
+inline constexpr std::string_view kIdleTimeout = "idle.timeout";
+
 // Whether check_features can refuse the command at all.
 bool needs_features(const Command& command) noexcept;
 // The first thing that the command asks for and the provider does not have, as the error.

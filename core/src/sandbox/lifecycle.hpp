@@ -88,6 +88,7 @@ class Lifecycle {
   void fail_teardown(Error error);
 
   void run_start();
+  void check_idle_timeout(std::function<void(const Result<void>&)> next);
   void resolve_template(std::shared_ptr<SandboxBackend> backend, StartRequest request);
   void send_start(const std::shared_ptr<SandboxBackend>& backend, StartRequest request);
   void identified(std::uint64_t serial, const ProviderSandboxId& id);

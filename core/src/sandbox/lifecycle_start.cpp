@@ -1,5 +1,6 @@
 // Starting: environment, template, the provider's start, the hook.
 #include "base/random.hpp"
+#include "sandbox/features.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/lifecycle.hpp"
 #include "sandbox/validate.hpp"
@@ -17,9 +18,30 @@ void Lifecycle::run_start() {
   with_backend([this, alive = keep(), serial](Result<std::shared_ptr<SandboxBackend>> backend) {
     if (serial != serial_) return;
     if (!backend) return fail_start(std::move(backend).error());
-    auto request = start_request();
-    if (!request) return fail_start(std::move(request).error());
-    resolve_template(*std::move(backend), *std::move(request));
+    check_idle_timeout([this, alive, serial, backend = *backend](const Result<void>& kept) {
+      if (serial != serial_) return;
+      if (!kept) return fail_start(kept.error());
+      auto request = start_request();
+      if (!request) return fail_start(std::move(request).error());
+      resolve_template(backend, *std::move(request));
+    });
+  });
+}
+
+// A provider that would let the machine run on must not be given one.
+void Lifecycle::check_idle_timeout(std::function<void(const Result<void>&)> next) {
+  if (plan_.request.idle_timeout.value_or(std::chrono::milliseconds(0)).count() == 0)
+    return next(Result<void>());
+  auto known = on_lane<Features>(lane_, "the provider",
+                                 [alive = keep(), name = plan_.provider->name(),
+                                  next = std::move(next)](const Result<Features>& features) {
+                                   if (!features) return next(features.error());
+                                   auto bad = check_feature(kIdleTimeout, "an idle timeout", name,
+                                                            *features);
+                                   next(bad ? Result<void>(*std::move(bad)) : Result<void>());
+                                 });
+  post(plan_.provider->lane(), [provider = plan_.provider, known = std::move(known)]() mutable {
+    provider->features(std::move(known));
   });
 }
 

@@ -157,9 +157,10 @@ sf_status request(sf_http_client* raw, const sf_http_request* asked, const sf_st
     if (client->crowded())
       return plugin::refuse(err, Error(Status::rate_limited,
                                        "too many requests wait for a connection", "http.crowded"));
-    auto exchange = std::make_shared<http::Exchange>(client, std::move(*request), *given);
-    *out = new ExchangeHandle(exchange);
-    client->lane().post([exchange] { exchange->begin(); });
+    auto handle = std::make_unique<ExchangeHandle>(
+        std::make_shared<http::Exchange>(client, std::move(*request), *given));
+    handle->exchange->begin();
+    *out = handle.release();
     return SF_OK;
   } catch (...) {
     return plugin::refuse(err, Error(Status::internal, plugin::describe_exception()));

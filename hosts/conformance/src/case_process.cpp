@@ -49,6 +49,7 @@ json::Value to_json(const Judgement& judgement) {
   json::Object out;
   out.set("verdict", std::string(to_string(judgement.verdict)));
   out.set("reason", judgement.reason);
+  out.set("unopened", judgement.unopened);
   return out;
 }
 
@@ -58,7 +59,8 @@ std::optional<Judgement> read_judgement(const std::string& text) {
   for (const auto verdict :
        {Verdict::pass, Verdict::fail, Verdict::not_applicable, Verdict::unverified})
     if (to_string(verdict) == parsed.value.find("verdict")->as_string())
-      return Judgement{verdict, parsed.value.find("reason")->as_string()};
+      return Judgement{verdict, parsed.value.find("reason")->as_string(),
+                       parsed.value.find("unopened")->as_bool()};
   return std::nullopt;
 }
 
@@ -106,6 +108,7 @@ struct Place {
   fs::path folder;  // of the case
   std::string token;
   fs::path work() const { return folder / "w"; }
+  fs::path opening() const { return folder / "opening"; }
   fs::path printed() const { return folder / "printed"; }
   fs::path result() const { return folder / "result.json"; }
 };
@@ -130,6 +133,7 @@ Place place_of(const fs::path& suite, std::size_t number) {
   Setting setting;
   setting.subject = order.request.subject;
   setting.guest_program = order.request.guest_program;
+  setting.opening = place.opening();
   setting.folder = place.work();
   setting.token = place.token;
   setting.seed = order.seed;
@@ -199,8 +203,9 @@ class Outer {
   Judgement after_bound() {
     const auto running = describe(left());
     end_all();
-    return {Verdict::fail, "took longer than " + std::to_string(bound().count()) +
-                               " ms and was ended; what ran:\n" + running};
+    return failed("took longer than " + std::to_string(bound().count()) +
+                      " ms and was ended; what ran:\n" + running,
+                  fs::exists(place_.opening()));
   }
 
   Judgement after_end() {
@@ -224,7 +229,13 @@ class Outer {
     if (problems.empty()) return *judgement;
     if (judgement && judgement->verdict == Verdict::fail)
       problems = judgement->reason + "\n" + problems;
-    return {Verdict::fail, problems};
+    if (judgement) return {Verdict::fail, problems, judgement->unopened};
+    return failed(std::move(problems), fs::exists(place_.opening()));
+  }
+
+  static Judgement failed(std::string why, bool while_opening) {
+    if (!while_opening) return {Verdict::fail, std::move(why)};
+    return {Verdict::fail, "the provider cannot be opened: " + why, true};
   }
 
   // Descendants, and those on this machine that others started on the case's behalf.
@@ -360,8 +371,8 @@ void write_request(const Request& request, std::uint64_t seed, const fs::path& f
   write_file(folder / kRequestFile, json::write(out));
 }
 
-CaseResult run_case(const Request& request, const Case& one, std::size_t number,
-                    const fs::path& folder) {
+RanCase run_case(const Request& request, const Case& one, std::size_t number,
+                 const fs::path& folder) {
   const auto begin = Clock::now();
   auto judgement = start_and_read(request, one, number, folder);
   CaseResult out;
@@ -372,7 +383,7 @@ CaseResult run_case(const Request& request, const Case& one, std::size_t number,
   out.took = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
   std::error_code ignored;
   fs::remove_all(place_of(folder, number).folder, ignored);
-  return out;
+  return {std::move(out), judgement.unopened};
 }
 
 std::optional<int> case_process(int argc, const char* const* argv) {

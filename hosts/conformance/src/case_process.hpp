@@ -21,8 +21,12 @@ class SuiteFolder {
 
 // Leaves in the folder what the processes of cases read.
 void write_request(const Request& request, std::uint64_t seed, const std::filesystem::path& folder);
+struct RanCase {
+  CaseResult result;
+  bool unopened = false;  // see Judgement
+};
 // Runs the case with this number in a process of its own; blocks.
-CaseResult run_case(const Request& request, const Case& one, std::size_t number,
-                    const std::filesystem::path& folder);
+RanCase run_case(const Request& request, const Case& one, std::size_t number,
+                 const std::filesystem::path& folder);
 
 }  // namespace sandforge::conformance

@@ -41,6 +41,10 @@ struct Abandoned {};
 struct Undecided {
   std::string why;
 };
+// Ends the case, and every other one of the plugin: there is no provider to judge.
+struct Unopened {
+  std::string why;
+};
 // Ends the case: what it needs is declared absent.
 struct Absent {
   std::string feature;

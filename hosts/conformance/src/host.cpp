@@ -127,18 +127,24 @@ std::shared_ptr<ProviderBackend> Host::open(const json::Object& changes) {
 }
 
 const std::shared_ptr<ProviderBackend>& Host::provider() {
-  if (!provider_) provider_ = open();
-  return provider_;
-}
-
-const Description& Host::description() {
-  if (!description_) {
-    const auto backend = provider();
+  if (provider_) return provider_;
+  std::ofstream(setting_.opening) << "\n";  // for who watches, should the plugin end this process
+  try {
+    const auto backend = open();
     description_ = await_result<Description>([&](Handler<Description> done) {
       auto held = std::make_shared<Handler<Description>>(std::move(done));
       backend->lane().post([backend, held] { backend->describe(std::move(*held)); });
     });
+    provider_ = backend;
+  } catch (const Exception& error) {
+    throw Unopened{error.what()};
   }
+  fs::remove(setting_.opening);
+  return provider_;
+}
+
+const Description& Host::description() {
+  provider();
   return *description_;
 }
 

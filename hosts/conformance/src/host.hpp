@@ -34,6 +34,7 @@ namespace fs = std::filesystem;
 struct Setting {
   Subject subject;
   fs::path guest_program;
+  fs::path opening;   // a file that is there while the provider is being opened
   fs::path folder;    // for the case alone; its path is in the environment of all that it starts
   std::string token;  // in no other case, on this machine or another; letters, digits and '-'
   std::uint64_t seed = 0;
@@ -54,7 +55,8 @@ class Host {
   const std::string& provider_name();
   // Opened with the options of the request, with `changes` over them.
   std::shared_ptr<ProviderBackend> open(const json::Object& changes = {});
-  const std::shared_ptr<ProviderBackend>& provider();  // opened once
+  // Opened and described once; ends the case as Unopened where that fails.
+  const std::shared_ptr<ProviderBackend>& provider();
   const Description& description();
   bool has(const std::string& feature);
   void need(const std::string& feature);  // ends the case as not applicable

@@ -1,5 +1,8 @@
 #include "judge.hpp"
 
+#include <optional>
+#include <system_error>
+
 #include "procedure.hpp"
 #include "steps.hpp"
 
@@ -30,7 +33,10 @@ Judgement absent(Host& host, const std::string& feature) {
 
 Judgement run(Host& host, const Case& one) {
   try {
-    if (!one.of_core) meet_needs(host, one);
+    if (!one.of_core) {
+      host.provider();
+      meet_needs(host, one);
+    }
     if (!applies(host, one)) return {Verdict::not_applicable, kOwnCommands};
     run_steps(host, one);
     return {Verdict::pass, {}};
@@ -48,14 +54,28 @@ bool is_mistake_of_the_case(const Error& error) {
   return error.reason == "conformance.bad_step";
 }
 
+// Threads that cannot be made say nothing about the plugin.
+bool is_of_the_machine(const std::system_error& error) {
+  return error.code() == std::errc::resource_unavailable_try_again;
+}
+Judgement no_room(const std::system_error& error) {
+  return {Verdict::unverified,
+          std::string("this machine gives the case no more threads: ") + error.what()};
+}
+
 Judgement guarded(Host& host, const Case& one) {
   try {
     return run(host, one);
+  } catch (const Unopened& unopened) {
+    return {Verdict::fail, "the provider cannot be opened: " + unopened.why, true};
   } catch (const Exception& thrown) {
     if (is_mistake_of_the_case(thrown.error())) return {Verdict::unverified, thrown.what()};
     findings().add(std::string("an error: ") + thrown.what());
   } catch (const std::bad_variant_access&) {
     return {Verdict::unverified, "a step of the case has a value of the wrong kind"};
+  } catch (const std::system_error& thrown) {
+    if (is_of_the_machine(thrown)) return no_room(thrown);
+    findings().add(std::string("an error: ") + thrown.what());
   } catch (const std::exception& thrown) {
     findings().add(std::string("an error: ") + thrown.what());
   } catch (const Abandoned&) {
@@ -66,9 +86,18 @@ Judgement guarded(Host& host, const Case& one) {
 }  // namespace
 
 Judgement judge(const Case& one, Setting setting) {
-  Host host(std::move(setting));
+  std::optional<Host> made;
+  try {
+    made.emplace(std::move(setting));
+  } catch (const std::system_error& thrown) {
+    if (is_of_the_machine(thrown)) return no_room(thrown);
+    throw;
+  }
+  Host& host = *made;
   auto out = guarded(host, one);
   host.finish();
+  if (out.unopened && !findings().empty()) out.reason += "\n" + findings().text();
+  if (out.unopened) return out;
   if (!findings().empty()) return {Verdict::fail, findings().text()};
   return out;
 }

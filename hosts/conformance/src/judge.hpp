@@ -9,6 +9,7 @@ namespace sandforge::conformance {
 struct Judgement {
   Verdict verdict = Verdict::unverified;
   std::string reason;
+  bool unopened = false;  // there is no provider to judge
 };
 
 // Once for each process: what was found is kept in findings().

@@ -17,6 +17,7 @@ const Procedures& procedures();
 
 // One for each file of procedures/.
 void add_background(Procedures& to);
+void add_builds(Procedures& to);
 void add_capabilities(Procedures& to);
 void add_commands(Procedures& to);
 void add_configuration(Procedures& to);

@@ -6,6 +6,7 @@ const Procedures& procedures() {
   static const Procedures all = [] {
     Procedures out;
     add_background(out);
+    add_builds(out);
     add_capabilities(out);
     add_commands(out);
     add_configuration(out);

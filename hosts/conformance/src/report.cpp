@@ -95,9 +95,18 @@ std::string to_line(const CaseResult& one) {
 
 std::string to_text(const Report& report) {
   std::string out;
+  std::size_t not_run = 0;
+  const auto is_told = [&](const CaseResult& one) {
+    if (report.unopened.empty() || one.verdict != Verdict::unverified) return true;
+    ++not_run;  // one and the same reason for all
+    return false;
+  };
   for (const auto verdict : {Verdict::not_applicable, Verdict::unverified, Verdict::fail})
     for (const auto& one : report.cases)
-      if (one.verdict == verdict) out += to_line(one);
+      if (one.verdict == verdict && is_told(one)) out += to_line(one);
+  if (not_run != 0)
+    out += "unverified: " + std::to_string(not_run) + " cases that need the provider: see " +
+           report.unopened + "\n";
   if (!out.empty()) out += "\n";
   out += report.provider + ": " + std::to_string(report.cases.size()) +
          " cases: " + std::to_string(report.count(Verdict::pass)) + " pass, " +

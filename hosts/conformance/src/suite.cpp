@@ -47,6 +47,14 @@ unsigned jobs_of(const Request& request, std::size_t cases) {
   return static_cast<unsigned>(std::min<std::size_t>(wanted, std::max<std::size_t>(cases, 1)));
 }
 
+CaseResult not_run(const Case& one, const std::string& failed) {
+  CaseResult out;
+  out.id = one.id;
+  out.about = one.about;
+  out.reason = "was not run: the provider cannot be opened, see " + failed;
+  return out;
+}
+
 }  // namespace
 
 Report run(const Request& given) {
@@ -69,13 +77,33 @@ Report run(const Request& given) {
 
   const SuiteFolder folder;
   write_request(request, report.seed, folder.path());
-  std::atomic<std::size_t> next{0};
   std::mutex telling;
+  const auto tell = [&](const CaseResult& one) {
+    const std::lock_guard lock(telling);
+    if (request.on_result) request.on_result(one);
+  };
+  // The first case that opens the provider goes ahead: where that fails, it says so for all.
+  const auto ahead = static_cast<std::size_t>(
+      std::find_if(cases.begin(), cases.end(), [](const Case& one) { return !one.of_core; }) -
+      cases.begin());
+  if (ahead < cases.size()) {
+    auto ran = run_case(request, cases[ahead], ahead, folder.path());
+    if (ran.unopened) report.unopened = cases[ahead].id;
+    tell(report.cases[ahead] = std::move(ran.result));
+  }
+  std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i; (i = next++) < cases.size();) {
-      report.cases[i] = run_case(request, cases[i], i, folder.path());
-      const std::lock_guard lock(telling);
-      if (request.on_result) request.on_result(report.cases[i]);
+      if (i == ahead) continue;
+      if (!report.unopened.empty() && !cases[i].of_core) {
+        report.cases[i] = not_run(cases[i], report.unopened);
+      } else {
+        auto ran = run_case(request, cases[i], i, folder.path());
+        report.cases[i] = ran.unopened && !report.unopened.empty()
+                              ? not_run(cases[i], report.unopened)
+                              : std::move(ran.result);
+      }
+      tell(report.cases[i]);
     }
   };
   std::vector<std::thread> threads;

@@ -1,5 +1,6 @@
 // A complete provider with templates and builds. Its machines and images live in memory: a build
-// takes a minute by the host's clock, and the one command, `image`, says what a sandbox booted.
+// takes three seconds by the host's clock, of set-up commands it knows `exit N`, and the one
+// command of a sandbox, `image`, says what it booted.
 #include <sandforge/plugin/plugin.hpp>
 #include <sandforge/support/hash.hpp>
 
@@ -8,38 +9,54 @@
 using namespace sandforge::plugin;
 namespace json = sandforge::json;
 
-// A template as text: the same settings give the same text, and so the same identity.
-std::string document_of(const Settings& settings) {
+// A template as text: the same wish gives the same text, and so the same identity. A token of the
+// repository is used here and goes no further.
+std::string document_of(const Context& context, const Settings& settings, const StopToken& stop) {
   json::Object document;
   document.set("cpus", settings.integer("cpus").value_or(1));
   document.set("packages", settings.string("packages").value_or(""));
+  if (context.setup_command()) document.set("setup", *context.setup_command());
+  if (context.has_repository()) {
+    const RepositoryAccess access = context.repository_access().get(stop);
+    document.set("repository", access.clone_url);
+    if (context.has_resolve_head()) {
+      const auto head = context.resolve_head(access.clone_url, access.token).get(stop);
+      document.set("head", head.value_or("HEAD"));
+    }
+  }
   return json::write(json::Value(std::move(document)));
 }
-std::string family_of(const Context& context) {
-  return context.repo_full_name().value_or("none");
+// Which older images are better than nothing: those of the repository, with as many CPUs.
+std::string family_of(const Context& context, const Settings& settings) {
+  return context.repo_full_name().value_or("none") + "/" +
+         std::to_string(settings.integer("cpus").value_or(1));
 }
 
 // The images that were built or are being built. Calls come on several threads of the host's pool.
 class Kitchen {
  public:
-  static constexpr std::int64_t build_time = 60'000'000'000;
+  static constexpr std::int64_t build_time = 3'000'000'000;
 
-  Build build(const std::string& identity, const std::string& family) {
-    const std::lock_guard lock(mutex_);
-    const auto found = images_.emplace(identity, Image{family, Host().now(), false}).first;
-    return build_of(*found);
-  }
-  Build find(const std::string& identity) {
+  // Begins the build, or finds it; one that failed is tried again.
+  Build build(const std::string& document, const std::string& family) {
+    const std::string identity = sandforge::sha256_hex(document);
     const std::lock_guard lock(mutex_);
     const auto found = images_.find(identity);
-    if (found == images_.end()) throw Error(Code::not_found, "there is no build " + identity);
-    return build_of(*found);
+    if (found == images_.end() || status_of(found->second) == BuildStatus::failed) {
+      images_[identity] = Image{family, Host().now(), false, exit_code(document)};
+    }
+    return build_of(identity);
   }
-  std::vector<Build> all() {
+  // An id of an earlier host's is not known here: its images went with it.
+  Build find(const std::string& identity) const {
+    const std::lock_guard lock(mutex_);
+    return build_of(identity);
+  }
+  std::vector<Build> all() const {
     const std::lock_guard lock(mutex_);
     std::vector<Build> builds;
     for (const auto& image : images_)
-      builds.push_back(build_of(image));
+      builds.push_back(build_of(image.first));
     std::sort(builds.begin(), builds.end(),
               [](const Build& a, const Build& b) { return a.started_at > b.started_at; });
     return builds;
@@ -47,10 +64,12 @@ class Kitchen {
   void cancel(const std::string& identity) {
     const std::lock_guard lock(mutex_);
     const auto found = images_.find(identity);
-    if (found != images_.end() && !is_ready(found->second)) found->second.cancelled = true;
+    if (found != images_.end() && status_of(found->second) == BuildStatus::building) {
+      found->second.cancelled = true;
+    }
   }
   // The newest that is ready, of the family.
-  std::optional<std::string> newest(const std::string& family) {
+  std::optional<std::string> newest(const std::string& family) const {
     for (const Build& build : all()) {
       const std::lock_guard lock(mutex_);
       if (build.status == BuildStatus::ready && images_.at(build.build_id).family == family)
@@ -64,23 +83,39 @@ class Kitchen {
     std::string family;
     std::int64_t started_at;
     bool cancelled;
+    std::string exit_code;  // of its set-up
   };
-  static bool is_ready(const Image& image) {
-    return !image.cancelled && Host().now() - image.started_at >= build_time;
+  // N of a set-up command `exit N`.
+  static std::string exit_code(const std::string& document) {
+    const auto at = document.find("exit ");
+    if (at == std::string::npos) return "0";
+    return document.substr(at + 5, document.find_first_not_of("0123456789", at + 5) - at - 5);
   }
-  static Build build_of(const std::pair<const std::string, Image>& image) {
-    Build build(image.first, is_ready(image.second) ? BuildStatus::ready : BuildStatus::building);
-    build.template_id = image.first;
-    build.started_at = image.second.started_at;
-    if (build.status == BuildStatus::ready) build.finished_at = build.started_at + build_time;
-    if (build.status == BuildStatus::building) build.retry_after = std::chrono::seconds(5);
-    if (!image.second.cancelled) return build;
-    build.status = BuildStatus::failed;
-    build.error = "the build was cancelled";
+  static BuildStatus status_of(const Image& image) {
+    if (image.cancelled) return BuildStatus::failed;
+    if (Host().now() - image.started_at < build_time) return BuildStatus::building;
+    return image.exit_code == "0" ? BuildStatus::ready : BuildStatus::failed;
+  }
+  Build build_of(const std::string& identity) const {
+    const auto found = images_.find(identity);
+    if (found == images_.end()) return Build(identity, BuildStatus::unknown);
+    const Image& image = found->second;
+    Build build(identity, status_of(image));
+    build.template_id = identity;
+    build.started_at = image.started_at;
+    if (build.status == BuildStatus::building) {
+      build.retry_after = std::chrono::milliseconds(500);
+    } else if (!image.cancelled) {
+      build.finished_at = build.started_at + build_time;
+    }
+    if (build.status == BuildStatus::failed) {
+      build.error = image.cancelled ? "the build was cancelled"
+                                    : "step 3, the set-up, exited with " + image.exit_code;
+    }
     return build;
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Image> images_;
 };
 
@@ -114,10 +149,10 @@ Machines& machines() {
 
 class KitchenSandbox : public Sandbox {
  public:
-  KitchenSandbox(Kitchen& kitchen, Context context)
+  KitchenSandbox(Kitchen& kitchen, const Context& context, const Settings& settings)
       : kitchen_(kitchen),
-        context_(std::move(context)),
-        id_("kitchen-" + context_.session_id().value_or("")) {}
+        family_(family_of(context, settings)),
+        id_("kitchen-" + context.session_id().value_or("")) {}
 
   Started start(Starting& starting) override {
     if (machines().image(id_)) return Started(Outcome::connected, id_, "/");
@@ -141,23 +176,28 @@ class KitchenSandbox : public Sandbox {
   // family, else the base, while the exact one is being built.
   std::string choose(const Starting& starting, Started& started) {
     started.provenance = Provenance::base;
-    if (!starting.template_document()) return "base";
-    std::string identity = sandforge::sha256_hex(*starting.template_document());
-    const Build build = kitchen_.build(identity, family_of(context_));
-    const auto older = kitchen_.newest(family_of(context_));
+    const auto document = starting.template_document();
+    if (!document) return "base";
+    Build build = kitchen_.find(sandforge::sha256_hex(*document));
+    if (build.status == BuildStatus::unknown) build = kitchen_.build(*document, family_);
+    const auto older = kitchen_.newest(family_);
     if (build.status == BuildStatus::ready) {
       started.provenance = Provenance::exact;
-      return identity;
+      return build.build_id;
     }
-    started.template_pending_id = build.template_id;
-    started.template_retry_after = build.retry_after;
+    if (build.status == BuildStatus::failed) {
+      started.warnings.push_back("the image could not be built: " + build.error);
+    } else {
+      started.template_pending_id = build.template_id;
+      started.template_retry_after = build.retry_after;
+    }
     if (!older) return "base";
     started.provenance = Provenance::family;
     return *older;
   }
 
   Kitchen& kitchen_;  // the provider's, which outlives its sandboxes
-  const Context context_;
+  const std::string family_;
   const std::string id_;
 };
 
@@ -174,28 +214,37 @@ class KitchenFactory : public FactorySandbox,
     return schema;
   }
   std::vector<std::string> features() const override { return {"commands.own"}; }
-  std::unique_ptr<SandboxBase> create(Context context, Settings) override {
-    return std::make_unique<KitchenSandbox>(kitchen_, std::move(context));
+  std::unique_ptr<SandboxBase> create(Context context, Settings settings) override {
+    return std::make_unique<KitchenSandbox>(kitchen_, context, settings);
   }
 
   // Overriding these two declares the capabilities.
   BasicTemplates<Blocking>* templates() override { return this; }
   BasicBuilds<Blocking>* builds() override { return this; }
 
-  ResolvedTemplate resolve(Context context, Settings settings, StopToken) override {
+  ResolvedTemplate resolve(Context context, Settings settings, StopToken stop) override {
     ResolvedTemplate resolved;
-    resolved.document = document_of(settings);
+    resolved.document = document_of(context, settings, stop);
     resolved.identity = sandforge::sha256_hex(*resolved.document);
-    resolved.family = family_of(context);
+    resolved.family = family_of(context, settings);
     return resolved;
   }
-  Build start(BuildRequest request, StopToken) override {
-    std::string identity = sandforge::sha256_hex(document_of(request.settings));
-    return kitchen_.build(identity, family_of(request.context));
+  Build start(BuildRequest request, StopToken stop) override {
+    return kitchen_.build(document_of(request.context, request.settings, stop),
+                          family_of(request.context, request.settings));
   }
   Build get(BuildRequest request, StopToken) override { return kitchen_.find(request.build_id); }
   bool can_list() const override { return true; }
   std::vector<Build> list(BuildRequest, StopToken) override { return kitchen_.all(); }
+  bool can_log() const override { return true; }
+  void logs(BuildRequest request, std::uint64_t cursor, Io& io) override {
+    Build build = kitchen_.find(request.build_id);
+    for (; build.status == BuildStatus::building; build = kitchen_.find(request.build_id))
+      Host().sleep(request.context.lane(), std::chrono::milliseconds(100)).get(io.stop());
+    const std::string log = "step 1, the base\nstep 2, the packages\nstep 3, the set-up\n" +
+                            (build.error.empty() ? "ready" : build.error) + "\n";
+    if (cursor < log.size()) io.write(log.substr(cursor));
+  }
   bool can_cancel() const override { return true; }
   void cancel(BuildRequest request, StopToken) override { kitchen_.cancel(request.build_id); }
 

@@ -93,7 +93,10 @@ class CrookedFactory : public FactorySandbox {
   static constexpr const char* provider = "crooked";
   explicit CrookedFactory(const Opening& opening)
       : root_(opening.options.string("root").value_or("")),
-        fault_(opening.options.string("fault").value_or("")) {}
+        fault_(opening.options.string("fault").value_or("")) {
+    if (fault_ == "does not open") throw Error(Code::unauthenticated, "the key is not valid");
+    if (fault_ == "dies while it opens") std::abort();
+  }
 
   std::vector<std::string> features() const override {
     std::vector<std::string> all = {"spawn.stdin",     "spawn.kill",      "spawn.tree",

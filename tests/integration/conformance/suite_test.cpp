@@ -1,4 +1,5 @@
 // Whole runs over plugins that are right, and cases of one's own.
+#include <map>
 #include <set>
 
 #include "fixture.hpp"
@@ -87,6 +88,48 @@ TEST_CASE("a run that was asked to stop is unverified") {
   CHECK(report.cases[0].verdict == Verdict::pass);
   CHECK(report.cases[1].verdict == Verdict::unverified);
 }
+
+TEST_CASE("a provider that cannot be opened fails once, and the other cases were not run") {
+  for (const auto& [fault, why] : std::map<std::string, std::string>{
+           {"does not open", "the key is not valid"}, {"dies while it opens", "signal 6"}}) {
+    CAPTURE(fault);
+    const auto report =
+        conformance::run(crooked(fault, {"cases.D14", "cases.E04", "cases.F01", "contract.A*"}));
+    INFO(to_text(report));
+    CHECK(report.unopened == "cases.D14");
+    CHECK(with(report, Verdict::fail) == std::set<std::string>{"cases.D14"});
+    CHECK(report.cases[0].reason.find("the provider cannot be opened: ") == 0);
+    CHECK(report.cases[0].reason.find(why) != std::string::npos);
+    CHECK(with(report, Verdict::pass) == std::set<std::string>{"cases.F01"});
+    CHECK(report.count(Verdict::unverified) == report.cases.size() - 2);
+    CHECK(report.cases[1].reason == "was not run: the provider cannot be opened, see cases.D14");
+    CHECK(exit_code(report) == 1);
+    CHECK(to_text(report).find("cases that need the provider: see cases.D14") != std::string::npos);
+    CHECK(to_text(report).find("contract.A1:") == std::string::npos);
+  }
+}
+
+// With stacks of 4 GiB each thread costs as much of the address space, which a sanitizer wants
+// whole.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("where no thread can be made, nothing is decided") {
+  const sandforge::test::TempDir folder;
+  std::set<Verdict> seen;
+  for (const int gigabytes : {24, 32, 40, 48}) {
+    auto wanted = request(LOCAL_PLUGIN, {"cases.D01.threads"});
+    const std::string limits =
+        "ulimit -s 4194304\nulimit -v " + std::to_string(gigabytes * 1048576) + "\n";
+    wanted.program = folder.write(
+        "limited", "#!/bin/sh\n" + limits + "exec '" + SANDFORGE_PROGRAM + "' \"$@\"\n");
+    std::filesystem::permissions(wanted.program, std::filesystem::perms(0700));
+    const auto report = conformance::run(wanted);
+    INFO(to_text(report));
+    CHECK(report.count(Verdict::fail) == 0);
+    seen.insert(report.cases[0].verdict);
+  }
+  CHECK(seen.count(Verdict::unverified) == 1);
+}
+#endif
 
 TEST_CASE("a file that is no plugin, and a provider that it has not, are errors") {
   const sandforge::test::TempDir folder;

@@ -164,6 +164,17 @@ TEST_CASE("no variable and no secret of the host is in the process's environment
   ::unsetenv("SANDFORGE_TEST_SECRET");
 }
 
+TEST_CASE("what names the system's CAs does so in the process, too", "[runner]") {
+  ::setenv("SSL_CERT_FILE", "/nowhere/ca.pem", 1);
+  ::setenv("SSL_CERT_DIR", "/nowhere/certs", 1);
+  RunnerHost host;
+  const std::string environment = say(*host.make(), "read /proc/self/environ");
+  ::unsetenv("SSL_CERT_FILE");
+  ::unsetenv("SSL_CERT_DIR");
+  CHECK(environment.find("SSL_CERT_FILE=/nowhere/ca.pem") != std::string::npos);
+  CHECK(environment.find("SSL_CERT_DIR=/nowhere/certs") != std::string::npos);
+}
+
 TEST_CASE("no descriptor of the host is open in the process", "[runner]") {
   const test::TempDir folder;
   const auto file = folder.write("of-the-host", "its content");

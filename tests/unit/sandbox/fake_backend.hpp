@@ -170,7 +170,11 @@ class World : public std::enable_shared_from_this<World> {
   // Guarded by the mutex, as is what follows.
   Program program = basic_program;
   bool enforce_timeouts = true;
-  std::vector<std::string> features = command_features();
+  std::vector<std::string> features = [] {
+    auto all = command_features();
+    all.emplace_back("idle.timeout");
+    return all;
+  }();
   bool strict_lanes = false;                  // create is refused outside the provider's lane
   bool has_processes = false;                 // the processes extension
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it

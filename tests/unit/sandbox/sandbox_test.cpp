@@ -65,6 +65,21 @@ TEST_CASE("what a sandbox is made of reaches the provider") {
   CHECK(request.context->is_session);
 }
 
+TEST_CASE("an idle timeout is refused where the provider has none, before anything starts") {
+  SandboxConfig config;
+  config.idle_timeout = std::chrono::minutes(5);
+  Fixture f(config);
+  f.world->features = command_features();
+  try {
+    f.sandbox->start();
+    FAIL("it started");
+  } catch (const UnsupportedFeatureError& error) {
+    CHECK(error.error().reason == "feature.idle.timeout");
+  }
+  CHECK(f.world->counts().starts == 0);
+  CHECK_NOTHROW(f.sandbox->destroy());
+}
+
 TEST_CASE("what no sandbox can be made of is refused") {
   SandboxConfig config;
   const std::string bad[] = {"",

@@ -2,6 +2,7 @@
 // all.
 #include <filesystem>
 
+#include <netdb.h>
 #include <netinet/tcp.h>
 
 #include "http/client.hpp"
@@ -32,6 +33,30 @@ int other_end(const Peer& peer) {
   return -1;
 }
 
+// Whether the name has an address that is tried before 127.0.0.1.
+bool first_is_another(const char* name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(name, nullptr, &hints, &found) != 0) return false;
+  const bool another = found->ai_family == AF_INET6;
+  ::freeaddrinfo(found);
+  return another;
+}
+
+// By its name; the server listens at 127.0.0.1.
+void ask_localhost() {
+  Server server;
+  HttpBench bench;
+  REQUIRE(bench.open("http://localhost:" + server.port) == SF_OK);
+  Call& call = bench.send({});
+  Peer peer = server.accept();
+  CHECK_THAT(peer.head(), Catch::Contains("Host: localhost:" + server.port));
+  peer.send(answer("x"));
+  REQUIRE(call.until_done());
+  CHECK(call.body == "x");
+}
+
 int option(int socket, int level, int name) {
   int value = -1;
   socklen_t size = sizeof(value);
@@ -55,8 +80,7 @@ TEST_CASE("http: keepalive and user timeout are set on the socket") {
   }
   REQUIRE(bench.open(server.url, options) == SF_OK);
   bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   const int socket = other_end(peer);
   REQUIRE(socket >= 0);
   CHECK(option(socket, IPPROTO_TCP, TCP_NODELAY) != 0);
@@ -82,16 +106,16 @@ TEST_CASE("http: a name that there is not") {
                                !Catch::EndsWith(": "));
 }
 
-TEST_CASE("http: a name with several addresses, of which one listens") {
-  Server server;
-  HttpBench bench;
-  REQUIRE(bench.open("http://localhost:" + server.port) == SF_OK);
-  Call& call = bench.send({});
-  Peer peer = server.accept();
-  CHECK_THAT(peer.head(), Catch::Contains("Host: localhost:" + server.port));
-  peer.send(answer("x"));
-  REQUIRE(call.until_done());
-  CHECK(call.body == "x");
+TEST_CASE("http: a name") {
+  ask_localhost();
+}
+
+TEST_CASE("http: a name with several addresses, of which the first does not listen") {
+  if (!first_is_another("localhost")) {
+    WARN("SKIPPED: here localhost has no address before 127.0.0.1");
+    return;
+  }
+  ask_localhost();
 }
 
 TEST_CASE("http: IPv6") {
@@ -119,18 +143,23 @@ TEST_CASE("http: IPv6") {
   CHECK(call.body == "six");
 }
 
-TEST_CASE("http: no more requests wait for a connection than the bound") {
+TEST_CASE("http: no more requests wait for a connection than the bound, not even within a task") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   Call& first = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
-  for (std::size_t i = 0; i < http::Client::kMaxWaiting; ++i)
-    bench.send({});
-  bench.bench.settle(bench.lane);
-  Call refused(bench.lane, true);
-  CHECK(bench.begin({}, refused) == SF_RATE_LIMITED);
+  Peer peer = server.accept_request();
+  std::size_t taken = 0;
+  const sf_status last = bench.bench.on(bench.lane, [&] {
+    for (;; ++taken) {
+      auto call = std::make_unique<Call>(bench.lane, true);
+      const sf_status status = bench.begin_here({}, *call);
+      if (status != SF_OK) return status;
+      bench.calls.push_back(std::move(call));
+      if (taken > http::Client::kMaxWaiting) return status;
+    }
+  });
+  CHECK(taken == http::Client::kMaxWaiting);
+  CHECK(last == SF_RATE_LIMITED);
   CHECK_THAT(bench.error, Catch::Contains("too many requests wait"));
   // One ends, and there is room for one.
   peer.send(answer("x"));
@@ -142,11 +171,9 @@ TEST_CASE("http: no more requests wait for a connection than the bound") {
 TEST_CASE("http: a kept connection that takes no byte is replaced, and the request sent once") {
   const TempDir folder;
   Server server((folder.path() / "s").string());
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send(answer("1"));
   REQUIRE(first.until_done());
   // It looks alive to who waits for what it says: only the first write fails.
@@ -166,10 +193,9 @@ TEST_CASE("http: a kept connection that takes no byte is replaced, and the reque
 
 TEST_CASE("http: the deadline of all of a request") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   Ask ask;
-  ask.total_timeout_ms = 50;
+  ask.total_timeout_ms = 1000;
   SECTION("while it waits for a connection") {
     bench.send({});
     Peer peer = server.accept();
@@ -191,8 +217,7 @@ TEST_CASE("http: the deadline of all of a request") {
   }
   SECTION("in the body, although bytes come") {
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 200 OK\r\n\r\n");
     try {
       for (;;)
@@ -208,8 +233,7 @@ TEST_CASE("http: the deadline of all of a request") {
   SECTION("without credit, when the other end is not to blame") {
     ask.window = 0;
     Call& call = bench.send(ask, false);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send(answer("undelivered"));
     REQUIRE(call.until_done());
     CHECK(call.code == SF_TIMEOUT);
@@ -219,8 +243,7 @@ TEST_CASE("http: the deadline of all of a request") {
   SECTION("not passed") {
     ask.total_timeout_ms = 60'000;
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send(answer("in time"));
     REQUIRE(call.until_done());
     CHECK(call.code == SF_OK);

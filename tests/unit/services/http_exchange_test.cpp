@@ -9,8 +9,7 @@ using namespace sandforge::test;
 
 TEST_CASE("http: a GET and its answer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url + "/v1/") == SF_OK);
+  HttpBench bench(server.url + "/v1/");
   Ask ask;
   ask.target = "/boxes?a=b";
   ask.headers = {{"X-Key", "k"}};
@@ -32,8 +31,7 @@ TEST_CASE("http: a GET and its answer") {
 TEST_CASE("http: a POST over a unix socket") {
   const TempDir folder;
   Server server((folder.path() / "s").string());
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.method = "POST";
   ask.body = R"({"a":1})";
@@ -49,11 +47,9 @@ TEST_CASE("http: a POST over a unix socket") {
 
 TEST_CASE("http: an answer that drips in, byte by byte") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   const std::string all =
       "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -68,14 +64,12 @@ TEST_CASE("http: an answer that drips in, byte by byte") {
 
 TEST_CASE("http: answers without a body, and one that the end of the connection ends") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   SECTION("HEAD") {
     ask.method = "HEAD";
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     REQUIRE(call.until_done());
     CHECK(call.code == SF_OK);
@@ -83,16 +77,14 @@ TEST_CASE("http: answers without a body, and one that the end of the connection 
   }
   SECTION("204") {
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 204 No Content\r\n\r\n");
     REQUIRE(call.until_done());
     CHECK(call.status == 204);
   }
   SECTION("to the end") {
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.0 200 OK\r\n\r\nall of it");
     peer.close();
     REQUIRE(call.until_done());
@@ -103,11 +95,9 @@ TEST_CASE("http: answers without a body, and one that the end of the connection 
 
 TEST_CASE("http: what is cut off is an error that tells how far it came") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   std::uint32_t phase = SF_HTTP_MAYBE_SENT;
   std::string body;
   SECTION("before the head") {}
@@ -164,11 +154,9 @@ TEST_CASE("http: what is no answer, or could be read in two ways, is refused") {
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
   }));
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send(text);
   INFO(text);
   REQUIRE(call.until_done());
@@ -180,11 +168,9 @@ TEST_CASE("http: what is no answer, or could be read in two ways, is refused") {
 
 TEST_CASE("http: heads, headers and lines have their limits") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   std::string text = "HTTP/1.1 200 OK\r\n";
   SECTION("a head without end") {
     text += "X: ";
@@ -241,13 +227,11 @@ TEST_CASE("http: nothing listens, and no such socket") {
 
 TEST_CASE("http: without credit nothing is delivered, and the end is seen") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.window = 3;
   Call& call = bench.send(ask, false);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n");
   REQUIRE(call.until([&] { return call.body == "abc"; }));
   bench.bench.settle(bench.lane);
@@ -280,13 +264,11 @@ TEST_CASE("http: without credit nothing is delivered, and the end is seen") {
 
 TEST_CASE("http: a long answer is held back by the consumer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.window = 1000;
   Call& call = bench.send(ask, false);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   constexpr std::size_t size = 32U << 20;
   peer.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n");
   // All that the kernel and the client take while nothing is granted.
@@ -317,8 +299,7 @@ TEST_CASE("http: a long answer is held back by the consumer") {
 
 TEST_CASE("http: a streamed body, in chunks") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.method = "PUT";
   ask.flags = SF_HTTP_STREAM_BODY;
@@ -341,8 +322,7 @@ TEST_CASE("http: a streamed body, in chunks") {
 
 TEST_CASE("http: a streamed body of a known length") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.method = "PUT";
   ask.flags = SF_HTTP_STREAM_BODY;
@@ -372,14 +352,12 @@ TEST_CASE("http: a streamed body of a known length") {
 
 TEST_CASE("http: a body that the server does not read waits, and its refusal is the answer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.method = "PUT";
   ask.flags = SF_HTTP_STREAM_BODY;
   Call& call = bench.send(ask);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   const std::string piece(1U << 20, 'x');
   std::size_t total = 0;
   bool full = false;
@@ -410,30 +388,29 @@ TEST_CASE("http: a body that the server does not read waits, and its refusal is 
 
 TEST_CASE("http: cancel at every point") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   std::uint32_t phase = SF_HTTP_NOT_CONNECTED;
   Ask ask;
   Call& first = bench.send(ask);
   Call* call = &first;
-  SECTION("at once") {}
+  bool at_once = false;  // then it may have come a little further
+  SECTION("at once") {
+    at_once = true;
+  }
   SECTION("while it waits for a connection") {
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     call = &bench.send(ask);
   }
   SECTION("before the head") {
     phase = SF_HTTP_MAYBE_SENT;
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     call->stream->vtbl->cancel(call->stream);
     REQUIRE(call->until_done());
     CHECK(peer.read_all().empty());
   }
   SECTION("after the head") {
     phase = SF_HTTP_HEAD;
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n");
     REQUIRE(call->until([&] { return call->status == 200; }));
     call->stream->vtbl->cancel(call->stream);
@@ -443,11 +420,10 @@ TEST_CASE("http: cancel at every point") {
   call->stream->vtbl->cancel(call->stream);
   call->stream->vtbl->cancel(call->stream);
   REQUIRE(call->until_done());
-  // At once it may have come a little further.
-  if (phase == SF_HTTP_NOT_CONNECTED) phase = std::max(phase, call->phase);
   CHECK(call->code == SF_CANCELLED);
-  CHECK(call->phase == phase);
-  CHECK(call->may_have_started == (phase >= SF_HTTP_MAYBE_SENT));
+  CHECK(call->phase >= phase);
+  CHECK(call->phase <= (at_once ? SF_HTTP_MAYBE_SENT : phase));
+  CHECK(call->may_have_started == (call->phase >= SF_HTTP_MAYBE_SENT));
 }
 
 TEST_CASE("http: deadlines") {
@@ -488,7 +464,7 @@ TEST_CASE("http: deadlines") {
   SECTION("head") {
     Server server;
     REQUIRE(bench.open(server.url) == SF_OK);
-    ask.timeout_ms = 50;
+    ask.timeout_ms = 1000;
     Call& call = bench.send(ask);
     Peer peer = server.accept();
     peer.send("HTTP/1.1 200 OK\r\nX: ");
@@ -503,8 +479,7 @@ TEST_CASE("http: deadlines") {
     REQUIRE(bench.open(server.url) == SF_OK);
     ask.idle_timeout_ms = 50;
     Call& call = bench.send(ask);
-    Peer peer = server.accept();
-    peer.head();
+    Peer peer = server.accept_request();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
     REQUIRE(call.until_done());
     CHECK(call.code == SF_TIMEOUT);
@@ -516,14 +491,12 @@ TEST_CASE("http: deadlines") {
 
 TEST_CASE("http: a consumer that grants nothing is no idle server") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.window = 1;
   ask.idle_timeout_ms = 1;
   Call& call = bench.send(ask, false);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send(answer("abc"));
   REQUIRE(call.until([&] { return call.body == "a"; }));
   // A second deadline of the same length has certainly been reached after that.
@@ -542,8 +515,7 @@ TEST_CASE("http: a consumer that grants nothing is no idle server") {
 
 TEST_CASE("http: requests that could say something else than they seem to") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   SECTION("no method") {
     ask.method = "";
@@ -625,7 +597,9 @@ TEST_CASE("http: base URLs") {
   CHECK(name("unix:///run/docker.sock") == "/run/docker.sock||localhost");
   for (const char* bad :
        {"", "a", "ftp://a", "http://", "http://:80", "http://a:0", "http://a:65536", "http://a:b",
-        "http://u:p@a", "http://a b", "http://a/?q", "http://a/#f", "http://[::1", "http://a:80:81",
-        "unix://", "unix:///", "unix://relative", "http://a\r\nX: y"})
+        "http://u:p@a", "http://a b", "http://a/?q", "http://a/#f", "http://a:80:81", "unix://",
+        "unix:///", "unix://relative", "http://a\r\nX: y"})
+    CHECK(name(bad) == "refused");
+  for (const char* bad : {"http://[::1", "http://[::1]880", "http://[::1]x:80", "http://[::1]:"})
     CHECK(name(bad) == "refused");
 }

@@ -121,6 +121,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   Peer accept() { return Peer(take()); }
+  // One whose request has come, as far as its head.
+  Peer accept_request() {
+    Peer peer = accept();
+    peer.head();
+    return peer;
+  }
   // The same as a socket, which is the caller's.
   int take() {
     pollfd state{socket_, POLLIN, 0};
@@ -282,10 +288,14 @@ class HttpBench {
     http = static_cast<const sf_http_service*>(host->vtbl->service(host, str(SF_SERVICE_HTTP)));
     REQUIRE(http != nullptr);
   }
+  explicit HttpBench(const std::string& url, std::uint32_t most = 4) : HttpBench() {
+    REQUIRE(open(url, most) == SF_OK);
+  }
   ~HttpBench() {
+    for (auto& call : calls)
+      if (call->stream != nullptr) call->stream->vtbl->cancel(call->stream);
     for (auto& call : calls) {
       if (call->stream == nullptr) continue;
-      call->stream->vtbl->cancel(call->stream);
       CHECK(call->until_done());
       call->stream->vtbl->release(call->stream);
     }
@@ -322,30 +332,32 @@ class HttpBench {
     return me;
   }
   sf_status begin(const Ask& ask, Call& call) {
-    return bench.on(lane, [&] {
-      std::vector<sf_http_header> headers;
-      for (const auto& [name, value] : ask.headers)
-        headers.push_back({plugin::to_bytes(name), plugin::to_bytes(value)});
-      sf_http_request request{};
-      request.struct_size = sizeof(request);
-      request.method = plugin::to_str(ask.method);
-      request.target = plugin::to_str(ask.target);
-      request.headers = headers.data();
-      request.header_count = headers.size();
-      request.body = plugin::to_bytes(ask.body);
-      request.flags = ask.flags;
-      request.timeout_ms = ask.timeout_ms;
-      request.idle_timeout_ms = ask.idle_timeout_ms;
-      request.window = ask.window;
-      request.total_timeout_ms = ask.total_timeout_ms;
-      request.ping_ms = ask.ping_ms;
-      request.close_timeout_ms = ask.close_timeout_ms;
-      request.subprotocols = plugin::to_str(ask.subprotocols);
-      const auto io = call.io();
-      const auto events = call.http();
-      const sf_error_sink sink = errors();
-      return http->request(client, &request, &io, &events, &call.stream, &sink);
-    });
+    return bench.on(lane, [&] { return begin_here(ask, call); });
+  }
+  // On the lane.
+  sf_status begin_here(const Ask& ask, Call& call) {
+    std::vector<sf_http_header> headers;
+    for (const auto& [name, value] : ask.headers)
+      headers.push_back({plugin::to_bytes(name), plugin::to_bytes(value)});
+    sf_http_request request{};
+    request.struct_size = sizeof(request);
+    request.method = plugin::to_str(ask.method);
+    request.target = plugin::to_str(ask.target);
+    request.headers = headers.data();
+    request.header_count = headers.size();
+    request.body = plugin::to_bytes(ask.body);
+    request.flags = ask.flags;
+    request.timeout_ms = ask.timeout_ms;
+    request.idle_timeout_ms = ask.idle_timeout_ms;
+    request.window = ask.window;
+    request.total_timeout_ms = ask.total_timeout_ms;
+    request.ping_ms = ask.ping_ms;
+    request.close_timeout_ms = ask.close_timeout_ms;
+    request.subprotocols = plugin::to_str(ask.subprotocols);
+    const auto io = call.io();
+    const auto events = call.http();
+    const sf_error_sink sink = errors();
+    return http->request(client, &request, &io, &events, &call.stream, &sink);
   }
   std::pair<sf_status, std::size_t> write(Call& call, std::string_view text,
                                           std::uint32_t flags = 0) {

@@ -61,9 +61,12 @@ TEST_CASE("http grants: hosts") {
   if (!answer) CHECK(answer.error().code == Status::unsupported);
 }
 
-TEST_CASE("http grants: unix sockets, by their path") {
+TEST_CASE("http grants: unix sockets, by their path as it is written") {
   CHECK(check({{}, {"/run/x"}}, "unix:///run/x"));
-  CHECK(check({{}, {"/run/x"}}, "unix:///run/../run/x"));
+  // Another spelling may lead elsewhere: /run/link/../x is beside what the link stands for.
+  CHECK_FALSE(check({{}, {"/run/x"}}, "unix:///run/link/../x"));
+  CHECK_FALSE(check({{}, {"/run/x"}}, "unix:///run/./x"));
+  CHECK_FALSE(check({{}, {"/run/link/../x"}}, "unix:///run/x"));
   const auto other = check({{"*"}, {"/run/x"}}, "unix:///run/y");
   REQUIRE_FALSE(other);
   CHECK(other.error().reason == "grant.unix_sockets");

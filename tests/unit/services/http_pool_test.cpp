@@ -20,8 +20,7 @@ void serve(Peer& peer, Call& call, const std::string& body = "ok") {
 
 TEST_CASE("http pool: one connection serves one request after the other") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
   Peer peer = server.accept();
   serve(peer, first, "1");
@@ -35,8 +34,7 @@ TEST_CASE("http pool: one connection serves one request after the other") {
 
 TEST_CASE("http pool: no more connections than allowed, and those who wait come in their order") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 2) == SF_OK);
+  HttpBench bench(server.url, 2);
   Ask ask;
   ask.target = "/1";
   Call& one = bench.send(ask);
@@ -70,11 +68,9 @@ TEST_CASE("http pool: no more connections than allowed, and those who wait come 
 
 TEST_CASE("http pool: what is not clean is not used again") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   SECTION("the server says so") {
     peer.send(answer("x", "Connection: close\r\n"));
   }
@@ -97,8 +93,7 @@ TEST_CASE("http pool: what is not clean is not used again") {
 
 TEST_CASE("http pool: bytes that come while nothing was asked are no answer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
   Peer peer = server.accept();
   serve(peer, first);
@@ -111,8 +106,7 @@ TEST_CASE("http pool: bytes that come while nothing was asked are no answer") {
 
 TEST_CASE("http pool: a kept connection that the server has closed is not used") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   for (int i = 0; i < 20; ++i) {
     Call& call = bench.send({});
     Peer peer = server.accept();
@@ -127,8 +121,7 @@ TEST_CASE("http pool: a kept connection that the server has closed is not used")
 
 TEST_CASE("http pool: what may have been sent is not sent again") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& first = bench.send({});
   Peer peer = server.accept();
   serve(peer, first);
@@ -144,8 +137,7 @@ TEST_CASE("http pool: what may have been sent is not sent again") {
 
 TEST_CASE("http pool: what must not run twice gets a connection of its own") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 2) == SF_OK);
+  HttpBench bench(server.url, 2);
   Call& first = bench.send({});
   Peer peer = server.accept();
   serve(peer, first);
@@ -163,11 +155,9 @@ TEST_CASE("http pool: what must not run twice gets a connection of its own") {
 
 TEST_CASE("http pool: running requests outlive the client") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   bench.release();
   peer.send(answer("late"));
   REQUIRE(call.until_done());
@@ -205,8 +195,7 @@ TEST_CASE("http pool: many requests at once") {
 
 TEST_CASE("http upgrade: raw bytes both ways, with those that came with the head") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url, 1) == SF_OK);
+  HttpBench bench(server.url, 1);
   Ask ask;
   ask.method = "POST";
   ask.body = "{}";
@@ -215,8 +204,7 @@ TEST_CASE("http upgrade: raw bytes both ways, with those that came with the head
   Call& call = bench.send(ask);
   // Before the answer nothing is taken.
   CHECK(bench.write(call, "early") == std::pair(sf_status{SF_OK}, std::size_t{0}));
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   CHECK(peer.read(2) == "{}");
   SECTION("101") {
     peer.send("HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nfirst");
@@ -244,14 +232,12 @@ TEST_CASE("http upgrade: raw bytes both ways, with those that came with the head
 
 TEST_CASE("http upgrade: refused, it is an ordinary answer") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_UPGRADE;
   Call& call = bench.send(ask);
   CHECK(bench.write(call, "early").second == 0);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   SECTION("an error") {
     peer.send("HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\nno");
   }
@@ -270,14 +256,12 @@ TEST_CASE("http upgrade: refused, it is an ordinary answer") {
 
 TEST_CASE("http upgrade: input that the server does not read waits, output needs credit") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Ask ask;
   ask.flags = SF_HTTP_UPGRADE;
   ask.window = 4;
   Call& call = bench.send(ask, false);
-  Peer peer = server.accept();
-  peer.head();
+  Peer peer = server.accept_request();
   peer.send("HTTP/1.1 101 Switching Protocols\r\n\r\n0123456789");
   REQUIRE(call.until([&] { return call.body == "0123" && call.writables > 0; }));
   const std::string piece(1U << 20, 'x');
@@ -327,8 +311,7 @@ TEST_CASE("http: a manifest that does not name the service gets none") {
 
 TEST_CASE("http: calls off the lane are refused and reported") {
   Server server;
-  HttpBench bench;
-  REQUIRE(bench.open(server.url) == SF_OK);
+  HttpBench bench(server.url);
   Call& call = bench.send({});
   std::size_t accepted = 0;
   CHECK(call.stream->vtbl->write(call.stream, {nullptr, 0}, 0, &accepted, nullptr) == SF_INVALID);

@@ -100,8 +100,7 @@ TEST_CASE("http proxy: a tunnel that is refused is a typed error without credent
   HttpBench bench;
   REQUIRE(open_by(bench, "https://box.test", proxy_at(proxy)) == SF_OK);
   Call& call = bench.send({});
-  Peer peer = proxy.accept();
-  peer.head();
+  Peer peer = proxy.accept_request();
   peer.send(one.answer);
   peer.shutdown();
   REQUIRE(call.until_done());
@@ -118,22 +117,36 @@ TEST_CASE("http proxy: nobody there, and one that says nothing") {
   HttpBench bench;
   auto proxy = std::make_unique<Server>();
   sf_http_client_options options{};
-  options.connect_timeout_ms = 50;
   const std::string url = proxy_at(*proxy);
   options.proxy_url = plugin::to_str(url);
-  REQUIRE(bench.open("https://box.test", options) == SF_OK);
   SECTION("nobody") {
     proxy.reset();
+    REQUIRE(bench.open("https://box.test", options) == SF_OK);
     Call& call = bench.send({});
     REQUIRE(call.until_done());
     CHECK(call.code == SF_TRANSPORT_LOST);
     check_untold(bench, call.message);
   }
   SECTION("nothing") {
+    options.connect_timeout_ms = 50;
+    REQUIRE(bench.open("https://box.test", options) == SF_OK);
     Call& call = bench.send({});
+    Peer peer = proxy->accept();
     REQUIRE(call.until_done());
     CHECK(call.code == SF_TIMEOUT);
     CHECK(call.phase == SF_HTTP_NOT_CONNECTED);
+    peer.head();
+    CHECK(peer.read_all().empty());  // closed
+  }
+  SECTION("nothing, until the request is cancelled") {
+    REQUIRE(bench.open("https://box.test", options) == SF_OK);
+    Call& call = bench.send({});
+    Peer peer = proxy->accept();
+    peer.head();
+    call.stream->vtbl->cancel(call.stream);
+    REQUIRE(call.until_done());
+    CHECK(call.code == SF_CANCELLED);
+    CHECK(peer.read_all().empty());
   }
 }
 

@@ -7,9 +7,9 @@ using namespace sandforge::test;
 namespace {
 
 sf_status open(HttpBench& bench, const Server& server, const std::string& ca,
-               const Identity* own = nullptr) {
+               const Identity* own = nullptr, const std::string& chain = {}) {
   const std::string url = "https" + server.url.substr(4);
-  const std::string certificate = own == nullptr ? "" : own->pem();
+  const std::string certificate = own == nullptr ? "" : own->pem() + chain;
   const std::string key = own == nullptr ? "" : own->key_pem();
   sf_http_client_options options{};
   options.struct_size = sizeof(options);
@@ -97,7 +97,8 @@ TEST_CASE("http tls: a client's certificate") {
   const Identity own("DNS:me", &ca);
   Server server;
   HttpBench bench;
-  REQUIRE(open(bench, server, ca.pem(), &own) == SF_OK);
+  // Its chain and what else is in the text belong to it.
+  REQUIRE(open(bench, server, ca.pem(), &own, ca.pem() + own.key_pem()) == SF_OK);
   Call& call = bench.send({});
   TlsPeer peer(server.accept(), leaf, &ca);
   REQUIRE(peer.shaken);
@@ -132,13 +133,15 @@ TEST_CASE("http tls: a raw stream, closed on one side") {
 
 TEST_CASE("http tls: texts that are no certificates and keys") {
   const Identity ca("");
-  const Identity own("DNS:me", &ca);
+  Identity own("DNS:me", &ca);
   Server server;
   HttpBench bench;
   CHECK(open(bench, server, "nonsense") == SF_INVALID);
   CHECK(open(bench, server, ca.pem() + "-----BEGIN CERTIFICATE-----\nAAAA\n") == SF_INVALID);
+  CHECK(open(bench, server, ca.pem(), &own, "-----BEGIN CERTIFICATE-----\nAAAA\n") == SF_INVALID);
+  CHECK(bench.client == nullptr);
   Identity strange("DNS:me", &ca);
-  std::swap(strange.key, const_cast<Identity&>(own).key);
+  std::swap(strange.key, own.key);
   CHECK(open(bench, server, ca.pem(), &strange) == SF_INVALID);
   CHECK_THAT(bench.error, !Catch::Contains("BEGIN"));
 }

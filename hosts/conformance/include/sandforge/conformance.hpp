@@ -87,6 +87,9 @@ struct Report {
   std::string provider;
   std::uint64_t seed = 0;
   std::vector<CaseResult> cases;  // in the order of the suite
+  // The case that failed because the provider cannot be opened; those that need it are then
+  // unverified, and were not run. Else empty.
+  std::string unopened;
   std::size_t count(Verdict verdict) const noexcept;
 };
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <stop_token>
 
+#include "builds.hpp"
 #include "case.hpp"
 #include "procedure.hpp"
 #include "sandforge/schema.hpp"
@@ -77,6 +78,17 @@ const std::map<std::string, Probe>& probes() {
        [](Host&, Sandbox& sandbox) {
          sandbox.exec({"true"}, with_env({{"A", std::nullopt}}));
        }},
+      {"idle.timeout",
+       [](Host& host, Sandbox&) {
+         auto config = host.config("idle");
+         config.idle_timeout = 2s;
+         host.make(config)->start();
+       }},
+      {"template", [](Host& host, Sandbox&) { Builds(host).resolve(recipe_of(host)); }},
+      {"builds", [](Host& host, Sandbox&) { Builds(host).start(recipe_of(host)); }},
+      {"builds.history", [](Host& host, Sandbox&) { Builds(host).list(recipe_of(host)); }},
+      {"builds.cancel",
+       [](Host& host, Sandbox&) { Builds(host).cancel(recipe_of(host), BuildId("none")); }},
   };
   return all;
 }

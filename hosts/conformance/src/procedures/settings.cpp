@@ -1,10 +1,9 @@
 // F03, F05, contract.B10 and the random part: the settings of the plugin, and how stored documents
 // are updated.
-#include <random>
-
-#include "procedure.hpp"
-#include "sandforge/host_config.hpp"
 #include "sandforge/settings.hpp"
+#include "procedure.hpp"
+#include "random.hpp"
+#include "sandforge/host_config.hpp"
 
 namespace sandforge::conformance {
 namespace {
@@ -61,76 +60,12 @@ void defaults_agree(Host& host) {
 
 // ---- The random part: documents made from the schema.
 
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  bool coin() { return between(0, 1) == 1; }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-std::int64_t limit_of(const json::Value& field, const char* keyword, std::int64_t otherwise) {
-  const auto* limit = field.find(keyword);
-  return limit != nullptr && limit->is_integer() ? limit->as_integer() : otherwise;
-}
-
-// A value that the field takes; nothing where that is not plain, such as by a pattern.
-std::optional<json::Value> fitting(const json::Value& field, Random& random) {
-  if (const auto* values = field.find("enum"); values != nullptr && !values->as_array().empty())
-    return values->as_array()[static_cast<std::size_t>(
-        random.between(0, static_cast<std::int64_t>(values->as_array().size()) - 1))];
-  const auto* type = field.find("type");
-  if (type == nullptr || !type->is_string()) return std::nullopt;
-  if (type->as_string() == "boolean") return json::Value(random.coin());
-  if (type->as_string() == "integer" || type->as_string() == "number") {
-    if (field.find("multipleOf") != nullptr || field.find("exclusiveMinimum") != nullptr ||
-        field.find("exclusiveMaximum") != nullptr)
-      return std::nullopt;
-    const auto low = limit_of(field, "minimum", -1000);
-    const auto high = limit_of(field, "maximum", std::max<std::int64_t>(low, 0) + 1000);
-    if (low > high) return std::nullopt;
-    return json::Value(static_cast<long long>(random.between(low, high)));
-  }
-  if (type->as_string() == "string") {
-    if (field.find("pattern") != nullptr || field.find("format") != nullptr) return std::nullopt;
-    const auto low = limit_of(field, "minLength", 0);
-    const auto high = std::min(limit_of(field, "maxLength", low + 20), low + 20);
-    std::string text;
-    for (auto left = random.between(low, std::max(low, high)); left > 0; --left)
-      text += static_cast<char>('a' + random.between(0, 25));
-    return json::Value(text);
-  }
-  return std::nullopt;
-}
-
-// A value that the field does not take.
-json::Value unfitting(const json::Value& field, Random& random) {
-  const auto low = limit_of(field, "minimum", INT64_MIN);
-  const auto high = limit_of(field, "maximum", INT64_MAX);
-  const auto* type = field.find("type");
-  const bool number = type != nullptr && type->is_string() &&
-                      (type->as_string() == "integer" || type->as_string() == "number");
-  if (number && low != INT64_MIN && random.coin())
-    return static_cast<long long>(low - 1 - random.between(0, 1000));
-  if (number && high != INT64_MAX && random.coin())
-    return static_cast<long long>(high + 1 + random.between(0, 1000));
-  return json::Array{json::Value("neither a text nor a number")};
-}
-
 void random_documents(Host& host) {
   const auto schema = compiled(host.description().settings_schema);
   const auto& fields = schema->document().find("properties")->as_object();
   Random random(host.setting().seed);
   for (int round = 0; round < 200; ++round) {
-    json::Object valid;
-    for (const auto& [name, field] : fields)
-      if (random.coin())
-        if (auto value = fitting(field, random)) valid.set(name, std::move(*value));
+    const json::Object valid = fitting_document(fields, random);
     const Note note("seed " + std::to_string(host.setting().seed) + ", document " +
                     json::write(valid));
     REQUIRE(schema->accepts(valid));

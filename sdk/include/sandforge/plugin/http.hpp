@@ -201,8 +201,12 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
       stream = std::exchange(me->stream_, nullptr);
     }
     stream->vtbl->release(stream);
-    // Moved, so that the thread that handles the error is the one that frees it.
-    if (me->error_) return me->pending_->fail(std::move(me->error_));
+    if (me->error_) {
+      return with_error(me->error_, [&](sf_error why) {
+        why.flags |= SF_ERROR_MAY_HAVE_STARTED;  // the service has answered
+        me->pending_->fail(why);
+      });
+    }
     if (error != nullptr) return me->pending_->fail(*error);
     me->pending_->succeed(std::move(me->answer_));
   }
