@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import uuid
 
 from support import processes
 from support.case import wait_until
@@ -84,12 +85,14 @@ def test_of_a_value_given_twice_the_last_counts(t):
 
 def test_secrets_of_the_host_stay_outside(t):
     session = t.session()
+    # Of this test alone: others give theirs to processes of their own meanwhile.
+    secret = SECRET + "-" + uuid.uuid4().hex
     shown = t.sf("exec", session, "--", "sh", "-c", "env; cat /proc/self/environ",
-                 env={"AWS_SECRET_ACCESS_KEY": SECRET, "TOKEN": SECRET})
-    assert SECRET.encode() not in shown.out, shown
+                 env={"AWS_SECRET_ACCESS_KEY": secret, "TOKEN": secret})
+    assert secret.encode() not in shown.out, shown
     # Nor in the environment of the process that owns the session's.
     assert not [pid for pid in processes.everybody() if pid != os.getpid() and
-                SECRET.encode() in processes.environment(pid)]
+                secret.encode() in processes.environment(pid)]
 
 
 def test_a_command_finds_no_secret_in_the_processes_of_its_user(t):
