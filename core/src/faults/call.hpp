@@ -26,7 +26,7 @@ class Call final : public Pending, public Crashable, public std::enable_shared_f
 
   void run(std::optional<Shot> shot) {
     ground_.script->impl().add(this->shared_from_this());
-    shot_ = std::move(shot);
+    shot_ = shot;
     if (!shot_) return deliver();
     switch (shot_->kind) {
       case FaultKind::refuse:
@@ -130,7 +130,7 @@ template <class T>
 std::shared_ptr<Pending> run_call(const Ground& ground, const Lane& lane, std::optional<Shot> shot,
                                   Handler<T> done, typename Call<T>::Deliver deliver) {
   auto call = std::make_shared<Call<T>>(ground, lane, std::move(done), std::move(deliver));
-  call->run(std::move(shot));
+  call->run(shot);
   return call;
 }
 

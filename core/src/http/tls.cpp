@@ -191,7 +191,7 @@ bool add_client(SSL_CTX* context, const TlsOptions& options) {
     return false;
   while (Certificate signer{PEM_read_bio_X509(in.get(), nullptr, no_password, nullptr)}) {
     if (SSL_CTX_add0_chain_cert(context, signer.get()) != 1) return false;
-    signer.release();
+    static_cast<void>(signer.release());  // it is the context's now
   }
   return at_its_end();
 }

@@ -109,7 +109,7 @@ void failing_build(Host& host) {
 
 // Where that is not so, the build was through at once, or there is none.
 StartedInfo start_before_build(Sandbox& sandbox) {
-  const auto started = sandbox.start();
+  auto started = sandbox.start();
   CHECK(started.outcome == StartOutcome::created);
   if (started.provenance == Provenance::exact || !started.template_pending)
     unverified("the start of a session with a new template named no build that is under way");
