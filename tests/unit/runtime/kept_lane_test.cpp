@@ -15,9 +15,13 @@ using namespace std::chrono_literals;
 namespace {
 
 template <class T>
-T get(std::future<T> future) {
+T get(std::future<T>& future) {
   REQUIRE(future.wait_for(60s) == std::future_status::ready);
   return future.get();
+}
+template <class T>
+T get(std::future<T>&& future) {
+  return get(future);
 }
 
 // Which thread runs work that is posted there now.
@@ -48,12 +52,12 @@ TEST_CASE("kept lane: the first idle one is run by who woke it, the others are n
   CHECK_FALSE(is_ready(ours));
   kept.run();
   CHECK(kept.empty());
-  CHECK(get(std::move(ours)) == here());
-  CHECK(get(std::move(also_ours)) == here());
+  CHECK(get(ours) == here());
+  CHECK(get(also_ours) == here());
   // The next one, once that is through.
   auto next = where(runtime.make_lane());
   kept.run();
-  CHECK(get(std::move(next)) == here());
+  CHECK(get(next) == here());
 }
 
 TEST_CASE("kept lane: one that is busy stays where it runs") {
@@ -71,12 +75,12 @@ TEST_CASE("kept lane: one that is busy stays where it runs") {
     CHECK(kept.empty());
     go_on.set_value();
     kept.run();
-    CHECK(get(std::move(later)) != here());
+    CHECK(get(later) != here());
   }
   KeptLane none(false);
   auto elsewhere = where(lane);
   CHECK(none.empty());
-  CHECK(get(std::move(elsewhere)) != here());
+  CHECK(get(elsewhere) != here());
 }
 
 TEST_CASE("kept lane: it goes on with its own work, and waits in vain for no other lane") {
@@ -93,7 +97,7 @@ TEST_CASE("kept lane: it goes on with its own work, and waits in vain for no oth
   });
   kept.run();
   CHECK(beside != here());
-  CHECK(get(std::move(own)) == here());
+  CHECK(get(own) == here());
 }
 
 TEST_CASE("kept lane: what is not run goes to the threads") {
@@ -104,7 +108,7 @@ TEST_CASE("kept lane: what is not run goes to the threads") {
     later = where(runtime.make_lane());
     CHECK_FALSE(kept.empty());
   }
-  CHECK(get(std::move(later)) != here());
+  CHECK(get(later) != here());
 }
 
 TEST_CASE("kept lane: an exception is told like any other, and the lane goes on") {
@@ -118,7 +122,7 @@ TEST_CASE("kept lane: an exception is told like any other, and the lane goes on"
   auto after = where(lane);
   kept.run();
   get(told.get_future());
-  CHECK(get(std::move(after)) == here());
+  CHECK(get(after) == here());
 }
 
 TEST_CASE("kept lane: the end of its Runtime waits for it, and drops what has not begun") {
