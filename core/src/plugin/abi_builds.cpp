@@ -8,6 +8,7 @@
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_command.hpp"
 #include "plugin/members.hpp"
+#include "plugin/read_list.hpp"
 #include "sandforge/ext/builds.h"
 #include "sandforge/ext/template.h"
 
@@ -82,24 +83,9 @@ Build read_build(const sf_build& raw) {
 
 Result<std::vector<Build>> read_builds(Plugin& plugin, const sf_build* first, std::size_t count,
                                        std::size_t stride) {
-  std::vector<Build> out;
-  if (count == 0) return out;
-  // The last member of version 1.0; a smaller stride means other structs than these.
-  if (first == nullptr || stride < sizeof(sf_build) || count > kMaxBuilds) {
-    plugin.faults.report(Fault::bad_value, "a list of builds");
-    return crashed(plugin, "a list of builds has an impossible size");
-  }
-  out.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* item =
-        reinterpret_cast<const sf_build*>(reinterpret_cast<const char*>(first) + i * stride);
-    if (!SF_HAS(item, retry_after_ms)) {
-      plugin.faults.report(Fault::missing_value, "an entry of a list of builds");
-      return crashed(plugin, "an entry of a list of builds is incomplete");
-    }
-    out.push_back(read_build(*item));
-  }
-  return out;
+  return read_list(
+      plugin, "builds", first, count, stride, kMaxBuilds,
+      [](const sf_build* item) { return SF_HAS(item, retry_after_ms); }, read_build);
 }
 
 void done_template(void* ctx, const sf_error* error, const sf_template_result* result) noexcept {

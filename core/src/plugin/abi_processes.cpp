@@ -5,6 +5,7 @@
 
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_call.hpp"
+#include "plugin/read_list.hpp"
 
 namespace sandforge::plugin {
 namespace {
@@ -28,32 +29,17 @@ ProcessInfo read_process(const sf_process_info& raw) {
   return out;
 }
 
-Result<std::vector<ProcessInfo>> read_list(Plugin& plugin, const sf_process_info* first,
-                                           std::size_t count, std::size_t stride) {
-  std::vector<ProcessInfo> out;
-  if (count == 0) return out;
-  // The last member of version 1.0; a smaller stride means other structs than these.
-  if (first == nullptr || stride < sizeof(sf_process_info) || count > kMaxProcesses) {
-    plugin.faults.report(Fault::bad_value, "a list of processes");
-    return crashed(plugin, "a list of processes has an impossible size");
-  }
-  out.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* item =
-        reinterpret_cast<const sf_process_info*>(reinterpret_cast<const char*>(first) + i * stride);
-    if (!SF_HAS(item, exit)) {
-      plugin.faults.report(Fault::missing_value, "an entry of a list of processes");
-      return crashed(plugin, "an entry of a list of processes is incomplete");
-    }
-    out.push_back(read_process(*item));
-  }
-  return out;
+Result<std::vector<ProcessInfo>> read_processes(Plugin& plugin, const sf_process_info* first,
+                                                std::size_t count, std::size_t stride) {
+  return read_list(
+      plugin, "processes", first, count, stride, kMaxProcesses,
+      [](const sf_process_info* item) { return SF_HAS(item, exit); }, read_process);
 }
 
 void done_list(void* ctx, const sf_error* error, const sf_process_info* first, std::size_t count,
                std::size_t stride) noexcept {
   complete<std::vector<ProcessInfo>>(ctx, error, "processes.list.done", [=](Plugin& plugin) {
-    return read_list(plugin, first, count, stride);
+    return read_processes(plugin, first, count, stride);
   });
 }
 

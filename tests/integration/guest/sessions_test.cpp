@@ -334,17 +334,29 @@ TEST_CASE("stop with exit ends the guest after its answer") {
   CHECK(guest.exit_code() == 0);
 }
 
-TEST_CASE("the relay bridges to the socket") {
+// A guest that listens, and a pair of sockets for a relay to it.
+struct Relayed {
+  Relayed() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    ours = Fd(ends[0]);
+    theirs = Fd(ends[1]);
+  }
+  pid_t start() const {
+    return start_program({"relay", "--socket", socket}, theirs.get(), theirs.get());
+  }
   TempFolder folder;
   const std::string socket = folder.file("s/guest.sock");
   Guest guest = Guest::listening(socket);
-  int ends[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  Fd ours(ends[0]), theirs(ends[1]);
-  const pid_t relay = start_program({"relay", "--socket", socket}, theirs.get(), theirs.get());
-  theirs.reset();
+  Fd ours, theirs;
+};
+
+TEST_CASE("the relay bridges to the socket") {
+  Relayed relayed;
+  const pid_t relay = relayed.start();
+  relayed.theirs.reset();
   {
-    Host host(std::move(ours));
+    Host host(std::move(relayed.ours));
     CHECK(host.run(shell("echo through; exit 7")).code() == 7);
     host.keep_output = false;
     host.run(shell("head -c 50000000 /dev/zero"));
@@ -356,21 +368,17 @@ TEST_CASE("the relay bridges to the socket") {
 TEST_CASE("the relay leaves the flags of its streams as they were") {
   const bool blocking = GENERATE(true, false);
   CAPTURE(blocking);
-  TempFolder folder;
-  const std::string socket = folder.file("s/guest.sock");
-  Guest guest = Guest::listening(socket);
-  int ends[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  Fd ours(ends[0]), theirs(ends[1]);
-  REQUIRE(sandforge::posix::set_nonblocking(theirs.get(), !blocking));
-  const pid_t relay = start_program({"relay", "--socket", socket}, theirs.get(), theirs.get());
+  Relayed relayed;
+  const int theirs = relayed.theirs.get();
+  REQUIRE(sandforge::posix::set_nonblocking(theirs, !blocking));
+  const pid_t relay = relayed.start();
   {
-    Host host(std::move(ours));
+    Host host(std::move(relayed.ours));
     CHECK(host.run(shell("exit 7")).code() == 7);
-    CHECK((::fcntl(theirs.get(), F_GETFL) & O_NONBLOCK) != 0);
+    CHECK((::fcntl(theirs, F_GETFL) & O_NONBLOCK) != 0);
   }
   CHECK(wait_program(relay) == 0);
-  CHECK(((::fcntl(theirs.get(), F_GETFL) & O_NONBLOCK) == 0) == blocking);
+  CHECK(((::fcntl(theirs, F_GETFL) & O_NONBLOCK) == 0) == blocking);
 }
 
 TEST_CASE("the relay waits for its socket, and gives up") {
