@@ -112,7 +112,7 @@ Pair compare_objects(const Scale& scale, Opened& opened) {
 
 std::vector<Row> measure(const Scale& scale, PluginLoader& loader, const Lane& lane) {
   Opened in_c(load(loader, SANDFORGE_BENCH_C_PLUGIN), "minimal-c", lane);
-  Opened in_cpp(load(loader, SANDFORGE_BENCH_PLAIN_PLUGIN), "plain", lane);
+  Opened in_cpp(load(loader, SANDFORGE_BENCH_PLAIN_PLUGIN), "plain-000", lane);
   const Pair call = compare_calls(scale, in_c);
   const Pair object = compare_objects(scale, in_cpp);
   return {{"boundary.call", "one call into a plugin against one through a bare pointer", "ns",

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstddef>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,19 +22,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A process loads a file once, so that each turn takes a copy of its own.
+std::string bytes_of(const char* file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  if (!in || !out) throw std::runtime_error("a plugin cannot be read");
+  return std::move(out).str();
+}
+
+// A process loads a file once, and one provider of a name, so that each turn takes a copy with a
+// provider of its own.
 class Copies {
  public:
   const fs::path& folder() const { return folder_.path(); }
   std::string next() {
-    const fs::path path = folder_.path() / (std::to_string(++serial_) + ".so");
-    fs::copy_file(SANDFORGE_BENCH_PLAIN_PLUGIN, path);
+    const std::string serial = std::to_string(++serial_);
+    if (serial.size() > kDigits) throw std::runtime_error("too many copies");
+    const std::string name = kStem + std::string(kDigits - serial.size(), '0') + serial;
+    for (std::size_t at = 0; (at = bytes_.find(name_, at)) != std::string::npos; at += name.size())
+      bytes_.replace(at, name.size(), name);
+    name_ = name;
+    const fs::path path = folder_.path() / (serial + ".so");
+    std::ofstream out(path, std::ios::binary);
+    out << bytes_;
+    out.close();
+    if (!out) throw std::runtime_error(path.string() + " cannot be written");
     fs::permissions(path, fs::perms::owner_all);
     return path.string();
   }
 
  private:
+  static constexpr std::size_t kDigits = 3;
+  static constexpr const char* kStem = "plain-";
   Folder folder_;
+  std::string bytes_ = bytes_of(SANDFORGE_BENCH_PLAIN_PLUGIN);
+  std::string name_ = "plain-000";
   int serial_ = 0;
 };
 

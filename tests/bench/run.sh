@@ -5,7 +5,7 @@
 #   --quick  a look in seconds; its numbers are rough
 #   --json   the same as a document
 #   --jobs   compilers at a time; default: one per core
-#   GROUP    local, guest, boundary, load, schema, cold; all by default
+#   GROUP    local, guest, boundary, load, schema, cold, runner; all by default
 #
 # A goal that is not met shows in the table and is no failure: exit code 0 when all was measured.
 # Packages: hosts/quickstart.sh --print-packages, and libbenchmark-dev.

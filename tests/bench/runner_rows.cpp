@@ -211,7 +211,7 @@ class Session {
     registry_->scan(search);
     SandboxConfig config;
     config.id = "bench";
-    sandbox_ = Sandbox::create(runtime_, registry_->open("plain"), std::move(config)).value();
+    sandbox_ = Sandbox::create(runtime_, registry_->open("plain-000"), std::move(config)).value();
     sandbox_->start();
   }
   Sandbox& sandbox() noexcept { return *sandbox_; }

@@ -24,7 +24,7 @@ class PlainSandbox : public Sandbox {
 
 class PlainFactory : public FactorySandbox {
  public:
-  static constexpr const char* provider = "plain";
+  static constexpr const char* provider = "plain-000";
   explicit PlainFactory(const Opening&) {}
   std::unique_ptr<SandboxBase> create(Context, Settings) override {
     return std::make_unique<PlainSandbox>();
