@@ -8,7 +8,8 @@
 #   --preset      dev (default), asan, tsan, release, coverage
 #   --label       only the programs and tests of this label, such as threads
 #   --no-install  leave the packages alone
-#   --jobs        compilers and tests at a time; default: one per core, and 2 GiB of memory each
+#   --jobs        compilers at a time, and half of the tests; default: one per core, and 2 GiB of
+#                 memory each
 #
 # Run as root, or as a user who may use sudo (for the packages only). Exit code 0 only when a test
 # ran and none failed.
@@ -86,7 +87,8 @@ stage_test() {
   # summary names it.
   local again=()
   [[ -z ${CI:-} ]] || again=(--repeat until-pass:2)
-  ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error "${again[@]}" \
+  # Most tests wait for processes more than they compute.
+  ctest --test-dir "$build" -j "$((2 * jobs))" --output-on-failure --no-tests=error "${again[@]}" \
     --output-junit "$results" "${only[@]}" </dev/null | tee "$output" || true
   [[ -f $results ]] || results=/dev/null
   # A report of a sanitizer is a fault, whatever the second run says: only failed tests are printed.
