@@ -198,8 +198,8 @@ typedef struct sf_stream_vtbl { /* APPENDABLE */
   /*
    * Copies what it can take now and says how many bytes that were, in *accepted: 0 to data.len.
    * When it took less than all, on_writable follows once there is room, and SF_DATA_END does not
-   * count: it belongs to the call that hands over the rest. An empty write with SF_DATA_END always
-   * succeeds. SF_CONFLICT after shutdown_write or after the other end closed its side. [lane]
+   * count: it belongs to the call that hands over the rest. An empty write with SF_DATA_END ends a
+   * message that has begun. SF_CONFLICT after shutdown_write or once the other end closed. [lane]
    */
   sf_status (*write)(sf_stream* self, sf_bytes data, uint32_t flags, size_t* accepted,
                      const sf_error_sink* err) SF_NOEXCEPT;
