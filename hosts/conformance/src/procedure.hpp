@@ -27,6 +27,7 @@ void add_faults(Procedures& to);
 void add_identity(Procedures& to);
 void add_lifecycle(Procedures& to);
 void add_many(Procedures& to);
+void add_network(Procedures& to);
 void add_output(Procedures& to);
 void add_plugin_files(Procedures& to);
 void add_processes(Procedures& to);

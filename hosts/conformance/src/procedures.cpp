@@ -16,6 +16,7 @@ const Procedures& procedures() {
     add_identity(out);
     add_lifecycle(out);
     add_many(out);
+    add_network(out);
     add_output(out);
     add_plugin_files(out);
     add_processes(out);
