@@ -121,7 +121,7 @@ void reaches_nothing_of_this_machine(Sandbox& sandbox) {
 std::shared_ptr<Sandbox> started_in(Host& host, const std::string& network,
                                     const std::string& name = "s") {
   json::Object changes;
-  changes.set("network", network);
+  changes.set("networkIsolation", network);
   auto sandbox = host.make(host.open(changes), host.config(name));
   sandbox->start();
   return sandbox;
