@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <thread>
 
 using namespace sandforge::plugin;
 namespace fs = std::filesystem;
@@ -112,7 +111,7 @@ class FolderFiles : public BasicFiles<Blocking> {
     auto before = look(top, recursive);
     tell(io, "start", path);
     for (;;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (io.stop().wait_for(std::chrono::milliseconds(5))) throw Error(Code::cancelled, path);
       auto now = look(top, recursive);
       for (const auto& [name, what] : before)
         if (now.count(name) == 0)
@@ -124,8 +123,6 @@ class FolderFiles : public BasicFiles<Blocking> {
           tell(io, "write", path + "/" + name);
       }
       before = std::move(now);
-      // A cancel is heard by those who write.
-      io.write("");
     }
   }
 

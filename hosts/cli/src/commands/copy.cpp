@@ -42,6 +42,13 @@ std::string joined(const std::string& folder, const std::string& name) {
   return folder.back() == '/' ? folder + name : folder + "/" + name;
 }
 
+// From a folder to what was listed of it; empty: that is not below it.
+std::string way_from(const std::string& folder, const std::string& listed) {
+  const std::string top = folder.back() == '/' ? folder : folder + "/";
+  if (listed.compare(0, top.size(), top) == 0) return listed.substr(top.size());
+  return folder == "." ? listed : std::string();
+}
+
 // Standard input, or a file: waits for bytes until the end is wanted.
 class Input {
  public:
@@ -201,7 +208,8 @@ class Copy {
     const std::string& to = arguments_.to.path;
     if (to == "-") return print_file(from);
     const auto info = files_->stat(from);
-    const bool tree = info.kind == FileKind::directory || is_directory(from);
+    const bool tree =
+        info.kind == FileKind::directory || (info.kind == FileKind::symlink && is_directory(from));
     if (tree && !arguments_.tree) throw_error(wants_tree(from));
     std::error_code ignored;
     const bool inside = to.back() == '/' || fs::is_directory(to, ignored);
@@ -222,14 +230,10 @@ class Copy {
   }
 
   void download_tree(const std::string& from, const Destination& destination) {
-    const std::string top = from.back() == '/' || from == "." ? from : from + "/";
     std::vector<std::pair<std::string, std::uint32_t>> directories;
     for (const auto& entry : files_->list(from, kDepth)) {
       check_interrupted();
-      const bool below = entry.path.compare(0, top.size(), top) == 0;
-      const std::string way = from == "." && !below ? entry.path
-                              : below               ? entry.path.substr(top.size())
-                                                    : std::string();
+      const std::string way = way_from(from, entry.path);
       if (!stays_below(way))
         throw_error(copy_error(Status::crashed,
                                "the provider listed a path that is not below " + from + ": " +
