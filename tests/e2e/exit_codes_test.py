@@ -64,6 +64,8 @@ def test_a_wrong_command_line_is_2_and_does_nothing(t):
         ["start", "--ref", "main"], ["start", "--timeout", "5s"],
         ["exec"], ["exec", "s"], ["exec", "--", "true"], ["exec", "s", "t", "--", "true"],
         ["exec", "-i", "-n", "s", "--", "true"], ["ps", "a", "b"], ["ps", "--", "a", "b"],
+        ["cp"], ["cp", "a"], ["cp", "a", "b"], ["cp", "s:a", "t:b"], ["cp", "", "s:a"],
+        ["cp", "-r", "-", "s:a"], ["cp", "a", "s:b", "c"],
         ["stop"], ["rm"], ["providers", "x"], ["describe"], ["describe", "a", "b"],
         ["settings"], ["settings", "effective"], ["settings", "nope"], ["config"],
         ["config", "check"], ["config", "check", "a", "b"], ["plugins"], ["plugins", "doctor", "x"],
@@ -98,7 +100,7 @@ def test_what_could_not_be_checked_is_3(t):
 def test_failures_of_sandforge_are_125_and_say_why(t):
     failing = [
         ["exec", "unknown", "--", "true"], ["ps", "unknown"], ["rm", "unknown"],
-        ["stop", "unknown"], ["run", "--provider", "unknown", "--", "true"],
+        ["stop", "unknown"], ["cp", "unknown:x", "y"], ["run", "--provider", "unknown", "--", "true"],
         ["describe", "unknown"], ["settings", "effective", "unknown"],
         ["--config", t.path("missing.yaml"), "ps"], ["run", "--", "true"],
         ["run", "--provider", "local", "--cwd", "/no/where", "--", "true"],

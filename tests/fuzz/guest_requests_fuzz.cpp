@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,8 @@ constexpr std::int64_t kQuietMs = 3;
 void require(bool condition) {
   if (!condition) std::abort();
 }
+
+std::string files;  // the folder that files are served of
 
 pid_t next_pid = kNobody;
 std::deque<std::pair<pid_t, int>> ended;  // with their wait status
@@ -141,6 +144,10 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   posix::SpawnSpec spec;
   spec.argv = {"none"};
   require(posix::spawn(spec).path.empty());
+  const char* base = std::getenv("TMPDIR");
+  files = std::string(base != nullptr ? base : "/tmp") + "/sandforge-fuzz-XXXXXX";
+  require(::mkdtemp(files.data()) != nullptr);
+  std::atexit([] { std::filesystem::remove_all(files); });
   return 0;
 }
 
@@ -157,6 +164,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   guest::ServeOptions options;
   options.keep = (data[0] & 2) != 0;
+  options.root = files;
   options.log_bytes = 4096;
   options.log_total_bytes = 65536;
   int ends[2];

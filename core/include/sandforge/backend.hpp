@@ -158,6 +158,8 @@ class ProcessesBackend {
   virtual void forget(const ProcessId& id, Handler<void> done) = 0;  // an ended one, and its output
 };
 
+class FilesBackend;  // sandforge/files.hpp
+
 // One sandbox, unstarted at first. start, stop and destroy are never under way at once. Dropping it
 // leaves its machine alone.
 class SandboxBackend {
@@ -176,7 +178,8 @@ class SandboxBackend {
   // conflict: it is stopped and nothing ran.
   virtual Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
                                                         std::shared_ptr<ProcessSink> sink) = 0;
-  virtual ProcessesBackend* processes() noexcept = 0;  // null: not offered
+  virtual ProcessesBackend* processes() noexcept = 0;         // null: not offered
+  virtual FilesBackend* files() noexcept { return nullptr; }  // null: not offered
 };
 
 // What describe.features name, as far as core asks for it: what is not named is refused as

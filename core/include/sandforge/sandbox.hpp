@@ -33,6 +33,7 @@ std::string_view to_string(SandboxStatus status) noexcept;
 std::string_view to_string(StartOutcome outcome) noexcept;
 std::string_view to_string(Provenance provenance) noexcept;
 
+class Files;
 class Sandbox;
 
 struct StartedInfo {
@@ -193,6 +194,10 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // false: unknown or already ended. Afterwards the process is forgotten.
   virtual void async_kill_process(ProcessId id, Handler<bool> done) = 0;
   virtual void release_process(const ProcessId& id) = 0;
+
+  // Its files (sandforge/files.hpp). Never null; where the provider serves none every call is
+  // unsupported. Keeps the sandbox.
+  virtual std::shared_ptr<Files> files() = 0;
 
   // Overlay of the environment, merged into every command from now on. The updater gets a copy;
   // throws InvalidArgumentError for what is no environment. Not from within an updater.

@@ -8,6 +8,7 @@
 #include "plugin/abi_lane.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/backend.hpp"
+#include "sandforge/ext/files.h"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
 
@@ -48,6 +49,7 @@ struct SandboxCore {
   sf_sandbox* raw = nullptr;
   const sf_processes_ext* processes = nullptr;
   const sf_pty_ext* pty = nullptr;
+  const sf_files_ext* files = nullptr;
 };
 
 Result<std::shared_ptr<SandboxBackend>> create_sandbox(std::shared_ptr<ProviderCore> provider,

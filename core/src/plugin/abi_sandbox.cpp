@@ -7,6 +7,7 @@
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_command.hpp"
+#include "plugin/abi_files.hpp"
 #include "plugin/members.hpp"
 
 namespace sandforge::plugin {
@@ -124,7 +125,8 @@ class AbiSandbox final : public SandboxBackend {
  public:
   explicit AbiSandbox(std::shared_ptr<SandboxCore> core)
       : core_(std::move(core)),
-        processes_(core_->processes != nullptr ? make_processes(core_) : nullptr) {}
+        processes_(core_->processes != nullptr ? make_processes(core_) : nullptr),
+        files_(core_->files != nullptr ? make_files(core_) : nullptr) {}
 
   std::shared_ptr<Pending> start(StartRequest request,
                                  std::function<void(ProviderSandboxId)> identity,
@@ -183,6 +185,7 @@ class AbiSandbox final : public SandboxBackend {
   }
 
   ProcessesBackend* processes() noexcept override { return processes_.get(); }
+  FilesBackend* files() noexcept override { return files_.get(); }
 
  private:
   template <class... P, class... A>
@@ -205,6 +208,7 @@ class AbiSandbox final : public SandboxBackend {
 
   const std::shared_ptr<SandboxCore> core_;
   const std::unique_ptr<ProcessesBackend> processes_;
+  const std::unique_ptr<FilesBackend> files_;
 };
 
 template <class Ext>
@@ -223,6 +227,14 @@ void find_extensions(SandboxCore& core) {
       core.processes = processes;
     } else {
       core.plugin.faults.report(Fault::missing_value, SF_EXT_PROCESSES);
+    }
+  }
+  const auto* files = extension<sf_files_ext>(core, SF_EXT_FILES);
+  if (files != nullptr) {
+    if (const char* missing = missing_member(files)) {
+      core.plugin.faults.report(Fault::missing_value, std::string(SF_EXT_FILES ": ") + missing);
+    } else {
+      core.files = files;
     }
   }
   const auto* pty = extension<sf_pty_ext>(core, SF_EXT_PTY);

@@ -32,6 +32,8 @@ class CommandHost {
   virtual void machine_lost(std::uint64_t epoch, bool gone) = 0;
   // Whether that stretch of running ended, or is about to end, by destroy.
   virtual bool destroyed(std::uint64_t epoch) = 0;
+  // It is in use now.
+  virtual void used() {}
   virtual void process_sent(const std::shared_ptr<ProcessImpl>& process) = 0;
   virtual void process_started(const std::shared_ptr<ProcessImpl>& process) = 0;
   virtual void process_ended(const std::shared_ptr<ProcessImpl>& process) = 0;

@@ -42,6 +42,7 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   void async_kill_process(ProcessId id, Handler<bool> done) override;
   void release_process(const ProcessId& id) override;
 
+  std::shared_ptr<Files> files() override;
   void set_env(std::function<EnvMap(EnvMap)> updater) override;
   EnvMap env() const override;
   void set_on_start(std::function<StartHook(StartHook)> updater) override;
@@ -52,6 +53,7 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   void ensure_running(Handler<Machine> done) override { life_.ensure_running(std::move(done)); }
   void machine_lost(std::uint64_t epoch, bool gone) override { life_.lost(epoch, gone); }
   bool destroyed(std::uint64_t epoch) override { return life_.destroyed(epoch); }
+  void used() override { touch(); }
   void process_sent(const std::shared_ptr<ProcessImpl>& process) override { table_.sent(process); }
   void process_started(const std::shared_ptr<ProcessImpl>& process) override;
   void process_ended(const std::shared_ptr<ProcessImpl>& process) override;

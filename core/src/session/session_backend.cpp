@@ -132,6 +132,7 @@ class SessionBackend final : public SandboxBackend,
   }
 
   ProcessesBackend* processes() noexcept override { return inner_->processes(); }
+  FilesBackend* files() noexcept override { return inner_->files(); }
 
  private:
   using Action = std::function<void(SandboxBackend&, Handler<void>)>;

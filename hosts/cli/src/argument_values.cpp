@@ -37,6 +37,19 @@ Result<std::string> parse_session_name(const std::string& text) {
   return text;
 }
 
+CopyEnd parse_copy_end(const std::string& word) {
+  CopyEnd out;
+  const auto colon = word.find(':');
+  if (colon == std::string::npos || colon == 0 || word.find('/') < colon) {
+    out.path = word;
+    return out;
+  }
+  out.session = word.substr(0, colon);
+  out.path = word.substr(colon + 1);
+  if (out.path.empty()) out.path = ".";
+  return out;
+}
+
 SetupPlan setup_plan_of(const SessionArguments& arguments) {
   SetupPlan plan;
   for (const auto& url : arguments.repositories) {

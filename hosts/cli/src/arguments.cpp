@@ -76,6 +76,7 @@ struct Builder {
     add_run();
     add_start();
     add_exec();
+    add_copy();
     add_ps();
     add_stop();
     add_remove();
@@ -255,6 +256,41 @@ struct Builder {
     });
   }
 
+  void add_copy() {
+    auto* sub = app.add_subcommand("cp", "Copy files between this machine and a session");
+    sub->footer(
+        "One of the two is SESSION:PATH; a path that is relative starts at the session's\n"
+        "working directory. A local path with a colon is written ./a:b. - is standard\n"
+        "input or output:\n"
+        "  sandforge cp notes.txt SESSION:work/\n"
+        "  sandforge cp -r SESSION:work/out .\n"
+        "  sandforge cp SESSION:log - | tail\n\n" +
+        std::string(kExitCodeTable));
+    sub->add_option("FROM", copy_from, "What is copied")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
+    sub->add_option("TO", copy_to, "Where to: a new name, or a directory that is there")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
+    sub->add_flag("-r,--recursive", copy.tree,
+                  "Directories with all that is in them; symbolic links and special\n"
+                  "files are left out, with a warning");
+    on(sub, [this] {
+      copy.from = parse_copy_end(copy_from);
+      copy.to = parse_copy_end(copy_to);
+      if (copy.from.session.has_value() == copy.to.session.has_value())
+        throw CLI::ValidationError(
+            "exactly one of FROM and TO must be in a session, as SESSION:PATH");
+      if (copy.tree && (copy.from.path == "-" || copy.to.path == "-"))
+        throw CLI::ValidationError("-r copies no standard input or output");
+      if (copy.from.path.empty() || copy.to.path.empty())
+        throw CLI::ValidationError("an empty path names nothing");
+      return Subcommand(copy);
+    });
+  }
+
   void add_ps() {
     auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
     sub->add_option("SESSION", ps.session, "A session")->type_name("")->transform(unmarked());
@@ -409,6 +445,8 @@ struct Builder {
   PluginsDoctorArguments doctor;
   StartArguments start;
   ExecArguments exec;
+  CopyArguments copy;
+  std::string copy_from, copy_to;
   PsArguments ps;
   StopArguments stop;
   RemoveArguments remove;

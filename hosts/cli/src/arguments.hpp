@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "copy_argument.hpp"
 #include "sandforge/log.hpp"
 #include "sandforge/session.hpp"
 
@@ -61,6 +62,10 @@ struct ExecArguments {
   CommandArguments command;
   std::vector<SessionVariable> env;  // of this command only
 };
+struct CopyArguments {
+  CopyEnd from, to;  // exactly one of them is in a session
+  bool tree = false;
+};
 struct PsArguments {
   std::string session;  // empty: the sessions themselves
 };
@@ -112,10 +117,10 @@ struct ConformanceArguments {
 };
 
 using Subcommand =
-    std::variant<RunArguments, StartArguments, ExecArguments, PsArguments, StopArguments,
-                 RemoveArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
-                 ConformanceArguments>;
+    std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
+                 StopArguments, RemoveArguments, ProvidersArguments, DescribeArguments,
+                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
+                 FaultProxyArguments, NewArguments, ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;

@@ -14,6 +14,7 @@ struct Dispatch {
   int operator()(const RunArguments& a) const { return run_command(app, a); }
   int operator()(const StartArguments& a) const { return start_command(app, a); }
   int operator()(const ExecArguments& a) const { return exec_command(app, a); }
+  int operator()(const CopyArguments& a) const { return copy_command(app, a); }
   int operator()(const PsArguments& a) const { return ps_command(app, a); }
   int operator()(const StopArguments& a) const { return stop_command(app, a); }
   int operator()(const RemoveArguments& a) const { return remove_command(app, a); }

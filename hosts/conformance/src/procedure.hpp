@@ -24,6 +24,7 @@ void add_configuration(Procedures& to);
 void add_ends(Procedures& to);
 void add_environment(Procedures& to);
 void add_faults(Procedures& to);
+void add_files(Procedures& to);
 void add_identity(Procedures& to);
 void add_lifecycle(Procedures& to);
 void add_many(Procedures& to);

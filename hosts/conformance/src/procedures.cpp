@@ -13,6 +13,7 @@ const Procedures& procedures() {
     add_ends(out);
     add_environment(out);
     add_faults(out);
+    add_files(out);
     add_identity(out);
     add_lifecycle(out);
     add_many(out);

@@ -79,6 +79,7 @@ void Connection::close(const char* reason) {
   supervisor_.loop().forget(socket_.get());
   socket_.reset();
   turns_.clear();
+  drop_files();
   supervisor_.connection_closed(*this);
 }
 
@@ -250,6 +251,7 @@ bool Connection::flush_queued() {
   if (out_.capacity() > kPauseSize) out_.shrink_to_fit();
   out_begin_ = 0;
   resume();
+  if (!file_turns_.empty()) files_later();
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attachment.hpp"
+#include "file_task.hpp"
 #include "loop.hpp"
 #include "sandforge/wire/guest/frame.hpp"
 #include "sandforge/wire/guest/messages.hpp"
@@ -51,6 +52,10 @@ class Connection final : public Source {
   // Every open channel, for when the connection is lost.
   std::vector<Attachment*> attachments() const;
 
+  // The file operation has something to do: its step comes in its turn.
+  void file_wakes(FileTask& task);
+  EventLoop& loop() noexcept;
+
  private:
   void read_input();
   bool parse_input();
@@ -61,6 +66,12 @@ class Connection final : public Source {
   bool attach(const wire::FrameView& f);
   bool too_many_channels(std::uint64_t channel);
   bool target_request(const wire::FrameView& f);
+  bool file_request(const wire::FrameView& f);
+  bool file_channel_frame(FileTask& task, const wire::FrameView& f);
+  void files_later();
+  void run_files();
+  void drop_file(std::uint64_t channel);
+  void drop_files();
   bool broken(const char* reason);
   bool congested();
   void resume();
@@ -92,6 +103,10 @@ class Connection final : public Source {
   std::size_t out_begin_ = 0;
   std::deque<Attachment*> turns_;
   std::map<std::uint64_t, std::unique_ptr<Attachment>> channels_;
+
+  std::map<std::uint64_t, std::shared_ptr<FileTask>> files_;
+  std::deque<std::weak_ptr<FileTask>> file_turns_;
+  bool file_turn_queued_ = false;
 
   bool heard_ = true;
   int silent_ = 0;

@@ -13,6 +13,7 @@ const char kUsage[] =
     "\n"
     "serve owns the processes of a sandbox and answers hosts on a Unix socket.\n"
     "  --root DIR             where commands run that name no folder\n"
+    "  --files-root DIR       what file operations reach; the root\n"
     "  --idle-ms N            end everything after N ms without a host and a foreground command\n"
     "  --exit-when-idle-and-unused-ms N\n"
     "                         exit after N ms without a host and any process\n"
@@ -88,6 +89,8 @@ void parse_serve(Arguments& args, CommandLine& line) {
       o.group = false;
     else if (name == "--root")
       args.text(o.root);
+    else if (name == "--files-root")
+      args.text(o.files_root);
     else if (name == "--idle-ms")
       args.number(o.idle_ms, kMaxMs);
     else if (name == "--exit-when-idle-and-unused-ms")

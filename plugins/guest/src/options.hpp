@@ -8,11 +8,13 @@
 namespace sandforge::guest {
 
 struct ServeOptions {
-  std::string socket;        // either this
-  int fd = -1;               // or this: one connected stream socket
-  int ready_fd = -1;         // gets one byte once the socket takes connections, then is closed
-  std::string root;          // where commands run that name no folder; empty: where the guest runs
-  std::int64_t idle_ms = 0;  // no host and no foreground command: end all and exit; 0: never
+  std::string socket;  // either this
+  int fd = -1;         // or this: one connected stream socket
+  int ready_fd = -1;   // gets one byte once the socket takes connections, then is closed
+  std::string root;    // where commands run that name no folder; empty: where the guest runs
+  // The folder that files are served of; empty: the root. It holds the root.
+  std::string files_root;
+  std::int64_t idle_ms = 0;      // no host and no foreground command: end all and exit; 0: never
   std::int64_t unused_ms = 0;    // no host and no process at all: exit; 0: never
   std::int64_t grace_ms = 2000;  // when the guest itself ends
   std::int64_t ping_ms = 15000;  // of silence of a host; after four of them it is lost; 0: never

@@ -34,7 +34,7 @@ bool Connection::frame(const wire::FrameView& f) {
   const auto type = static_cast<wire::FrameType>(f.header.type);
   if (!greeted_ && type != wire::FrameType::hello) return broken("the host did not greet");
   wire::FrameView message = f;
-  if (type != wire::FrameType::stdin_data) {
+  if (type != wire::FrameType::stdin_data && type != wire::FrameType::file_data) {
     switch (assembler_.add(f, message)) {
       case wire::Assembler::Result::partial:
         return true;
@@ -68,6 +68,8 @@ bool Connection::frame(const wire::FrameView& f) {
     case wire::FrameType::ack:
     case wire::FrameType::resize:
     case wire::FrameType::leave:
+    case wire::FrameType::file_data:
+    case wire::FrameType::file_commit:
       return channel_frame(message);
     default:
       return request(message);
@@ -80,11 +82,15 @@ bool Connection::channel_frame(const wire::FrameView& f) {
   const auto type = static_cast<wire::FrameType>(f.header.type);
   const auto found = channels_.find(f.header.channel);
   Attachment* a = found == channels_.end() ? nullptr : found->second.get();
+  const auto file = files_.find(f.header.channel);
+  if (file != files_.end() && type != wire::FrameType::leave)
+    return file_channel_frame(*file->second, f);
   if (type == wire::FrameType::leave) {
     if (a) {
       if (a->process) a->process->detach(*a);
       drop(*a);
     }
+    drop_file(f.header.channel);
     send(wire::FrameType::done, f.header.channel);
     return true;
   }
@@ -103,6 +109,9 @@ bool Connection::channel_frame(const wire::FrameView& f) {
       if (f.payload.size() != 16) return broken("malformed acknowledgement");
       a->process->acknowledge(wire::Cursor(u64(f.payload, 0), u64(f.payload, 8)));
       return true;
+    case wire::FrameType::file_data:
+    case wire::FrameType::file_commit:
+      return broken("a file's bytes for a process");
     default:
       if (f.payload.size() != 4) return broken("malformed terminal size");
       a->process->resize(u16(f.payload, 0), u16(f.payload, 2));
@@ -148,6 +157,15 @@ bool Connection::request(const wire::FrameView& f) {
       supervisor_.stop_all(this, channel, bounded_ms(message.grace_ms), message.exit);
       return true;
     }
+    case wire::FrameType::file_stat:
+    case wire::FrameType::file_list:
+    case wire::FrameType::file_read:
+    case wire::FrameType::file_write:
+    case wire::FrameType::file_make_directory:
+    case wire::FrameType::file_move:
+    case wire::FrameType::file_remove:
+    case wire::FrameType::file_watch:
+      return file_request(f);
     default:
       send_error(channel, wire::ErrorCode::unsupported, "the guest does not know this request");
       return true;

@@ -94,6 +94,12 @@ guest::ChannelId GuestLink::request(
   return channel;
 }
 
+void GuestLink::leave(guest::ChannelId channel) {
+  const auto gone = take(channel);
+  client_.leave(channel);
+  flush();
+}
+
 void GuestLink::flush() {
   if (busy_ || held_ || stream_ == nullptr) return;
   while (!client_.output().empty()) {
@@ -260,6 +266,22 @@ void GuestLink::on_environment(guest::ChannelId channel, const guest::EnvReply& 
 }
 void GuestLink::on_info(guest::ChannelId channel, const guest::InfoReply& reply) {
   if (const auto to = take(channel)) to->on_info(reply);
+}
+void GuestLink::on_file_entries(guest::ChannelId channel, const guest::FileEntries& entries,
+                                bool more) {
+  if (const auto to = more ? listener(channel) : take(channel)) to->on_file_entries(entries, more);
+}
+void GuestLink::on_file_bytes(guest::ChannelId channel, std::string_view bytes) {
+  if (const auto to = listener(channel)) to->on_file_bytes(bytes);
+}
+void GuestLink::on_file_credit(guest::ChannelId channel) {
+  if (const auto to = listener(channel)) to->on_file_credit();
+}
+void GuestLink::on_file_event(guest::ChannelId channel, const guest::FileEvent& event) {
+  if (const auto to = listener(channel)) to->on_file_event(event);
+}
+void GuestLink::on_file_end(guest::ChannelId channel, std::uint64_t) {
+  if (const auto to = take(channel)) to->on_file_end();
 }
 void GuestLink::on_error(guest::ChannelId channel, const guest::ErrorInfo& error) {
   if (const auto to = take(channel)) to->on_error(error);

@@ -16,7 +16,7 @@ namespace sandforge::local {
 namespace guest = wire::guest;
 
 // What one channel of the connection tells its owner. The last call is one of on_end, on_reply,
-// on_error and on_lost.
+// on_file_end, on_error and on_lost, or the on_file_entries that none follow.
 class ChannelListener {
  public:
   virtual ~ChannelListener() = default;
@@ -30,6 +30,11 @@ class ChannelListener {
   virtual void on_list(const guest::ListReply&) {}
   virtual void on_environment(const guest::EnvReply&) {}
   virtual void on_info(const guest::InfoReply&) {}
+  virtual void on_file_entries(const guest::FileEntries&, bool /*more*/) {}
+  virtual void on_file_bytes(std::string_view) {}
+  virtual void on_file_credit() {}
+  virtual void on_file_event(const guest::FileEvent&) {}
+  virtual void on_file_end() {}
   virtual void on_error(const guest::ErrorInfo& error) = 0;
   virtual void on_lost(bool may_have_started) = 0;
 };
@@ -64,6 +69,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
     listeners_.emplace(channel, std::move(listener));
     if (tick_ == nullptr) watch();
   }
+  // Gives a channel up: its listener hears nothing more.
+  void leave(guest::ChannelId channel);
   guest::GuestClient& client() noexcept { return client_; }
   // Before anything is asked of the client otherwise: tells the guest what was forgotten.
   guest::GuestClient& ask() {
@@ -97,6 +104,11 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   void on_list(guest::ChannelId, const guest::ListReply&) override;
   void on_environment(guest::ChannelId, const guest::EnvReply&) override;
   void on_info(guest::ChannelId, const guest::InfoReply&) override;
+  void on_file_entries(guest::ChannelId, const guest::FileEntries&, bool more) override;
+  void on_file_bytes(guest::ChannelId, std::string_view) override;
+  void on_file_credit(guest::ChannelId) override;
+  void on_file_event(guest::ChannelId, const guest::FileEvent&) override;
+  void on_file_end(guest::ChannelId, std::uint64_t) override;
   void on_error(guest::ChannelId, const guest::ErrorInfo&) override;
   void on_lost(guest::ChannelId, bool) override;
 

@@ -14,7 +14,7 @@ sf_host* g_host = nullptr;
 constexpr std::string_view kSettingsSchema =
     R"({"$schema":"http://json-schema.org/draft-07/schema#","type":"object","title":"Local","properties":{},"additionalProperties":false})";
 constexpr std::string_view kDescribe =
-    R"({"features":["spawn.stdin","spawn.signal","spawn.kill","spawn.user","spawn.detach","spawn.tree","stderr.separate","stderr.combined","env.per_command","env.unset","pty","processes.list","processes.attach","output.credit","destroy.keeps_directory"],"boundary":"none"})";
+    R"({"features":["spawn.stdin","spawn.signal","spawn.kill","spawn.user","spawn.detach","spawn.tree","stderr.separate","stderr.combined","env.per_command","env.unset","pty","processes.list","processes.attach","files","files.watch","output.credit","destroy.keeps_directory"],"boundary":"none"})";
 
 class Provider {
  public:

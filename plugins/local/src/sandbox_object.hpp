@@ -49,6 +49,7 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   void with_link(Guest wanted, LinkFn then) { with_link(wanted, std::move(then), 0); }
   void release() noexcept { self_.reset(); }
   const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
+  const SessionPlace& place() const noexcept { return place_; }
 
  private:
   struct Handle {

@@ -1,3 +1,4 @@
+#include "files.hpp"
 #include "process.hpp"
 #include "processes.hpp"
 #include "sandbox_object.hpp"
@@ -85,6 +86,7 @@ const sf_sandbox_vtbl SandboxObject::kSandbox = {
     [](sf_sandbox*, sf_str id) noexcept -> const void* {
       if (view(id) == SF_EXT_PROCESSES) return processes_extension();
       if (view(id) == SF_EXT_PTY) return &kPty;
+      if (view(id) == SF_EXT_FILES) return files_extension();
       return nullptr;
     },
     [](sf_sandbox* self) noexcept { of(self).release(); },

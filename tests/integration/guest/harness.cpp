@@ -228,6 +228,26 @@ void Host::on_info(wire::ChannelId id, const wire::InfoReply& r) {
 void Host::on_environment(wire::ChannelId id, const wire::EnvReply& r) {
   of(id).environment = r;
 }
+void Host::on_file_entries(wire::ChannelId id, const wire::FileEntries& reply, bool more) {
+  Seen& s = of(id);
+  ++s.file_pieces;
+  s.files.insert(s.files.end(), reply.entries.begin(), reply.entries.end());
+  if (!more) s.file_end = s.files.size();
+}
+void Host::on_file_bytes(wire::ChannelId id, std::string_view bytes) {
+  counted += bytes.size();
+  if (keep_output) of(id).out.append(bytes);
+  if (auto_grant) client.grant(id, bytes.size());
+}
+void Host::on_file_event(wire::ChannelId id, const wire::FileEvent& event) {
+  of(id).changes.push_back(event);
+  std::string payload;
+  event.encode(payload);
+  if (auto_grant) client.grant(id, payload.size());
+}
+void Host::on_file_end(wire::ChannelId id, std::uint64_t bytes) {
+  of(id).file_end = bytes;
+}
 void Host::on_error(wire::ChannelId id, const wire::ErrorInfo& e) {
   of(id).error = e;
 }

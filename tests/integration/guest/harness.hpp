@@ -73,8 +73,14 @@ struct Seen {
   std::optional<wire::ListReply> list;
   std::optional<wire::InfoReply> info;
   std::optional<wire::EnvReply> environment;
-  std::optional<bool> lost;  // may have started
-  bool over() const { return end || error || done || list || info || environment || lost; }
+  std::vector<wire::FileEntry> files;
+  std::size_t file_pieces = 0;
+  std::vector<wire::FileEvent> changes;
+  std::optional<std::uint64_t> file_end;  // also of a list: how many
+  std::optional<bool> lost;               // may have started
+  bool over() const {
+    return end || error || done || list || info || environment || file_end || lost;
+  }
   // 0 to 255, 128 + n for a signal, -1 while it runs.
   int code() const;
 };
@@ -117,6 +123,10 @@ class Host : public wire::ClientEvents {
   void on_list(wire::ChannelId, const wire::ListReply&) override;
   void on_info(wire::ChannelId, const wire::InfoReply&) override;
   void on_environment(wire::ChannelId, const wire::EnvReply&) override;
+  void on_file_entries(wire::ChannelId, const wire::FileEntries&, bool more) override;
+  void on_file_bytes(wire::ChannelId, std::string_view) override;
+  void on_file_event(wire::ChannelId, const wire::FileEvent&) override;
+  void on_file_end(wire::ChannelId, std::uint64_t) override;
   void on_error(wire::ChannelId, const wire::ErrorInfo&) override;
   void on_lost(wire::ChannelId, bool) override;
   bool step(std::chrono::milliseconds wait);

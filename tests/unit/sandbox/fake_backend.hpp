@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fake_process.hpp"
+#include "sandforge/files.hpp"
 #include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
 
@@ -177,6 +178,7 @@ class World : public std::enable_shared_from_this<World> {
   }();
   bool strict_lanes = false;                  // create is refused outside the provider's lane
   bool has_processes = false;                 // the processes extension
+  std::shared_ptr<FilesBackend> files;        // the files extension
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
   std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
   std::map<ProcessId, std::string> foreign_output;
@@ -286,6 +288,11 @@ class Box final : public SandboxBackend,
   ProcessesBackend* processes() noexcept override {
     const std::lock_guard lock(world_->mutex);
     return world_->has_processes ? this : nullptr;
+  }
+
+  FilesBackend* files() noexcept override {
+    const std::lock_guard lock(world_->mutex);
+    return world_->files.get();
   }
 
   // ---- The processes extension

@@ -31,6 +31,20 @@ struct Recorder : ClientEvents {
   void on_end(ChannelId id, const End&) override { note("end", id); }
   void on_done(ChannelId id, std::uint64_t) override { note("done", id); }
   void on_list(ChannelId id, const ListReply&) override { note("list", id); }
+  void on_file_entries(ChannelId id, const FileEntries& e, bool more) override {
+    note(more ? "files+" : "files", id);
+    log.back() += "=" + std::to_string(e.entries.size());
+  }
+  void on_file_bytes(ChannelId id, std::string_view bytes) override {
+    note("bytes", id);
+    out.append(bytes);
+  }
+  void on_file_credit(ChannelId id) override { note("credit", id); }
+  void on_file_event(ChannelId id, const FileEvent& e) override { note(e.path.c_str(), id); }
+  void on_file_end(ChannelId id, std::uint64_t n) override {
+    note("file end", id);
+    log.back() += "=" + std::to_string(n);
+  }
   void on_error(ChannelId id, const ErrorInfo&) override { note("error", id); }
   void on_lost(ChannelId id, bool may) override { note(may ? "lost maybe" : "lost unsent", id); }
 };
@@ -325,4 +339,137 @@ TEST_CASE("an event may make requests and leave channels") {
   REQUIRE(client.feed(bytes));
   CHECK(events.out.empty());
   CHECK(client.open_channels() == 100);
+}
+
+namespace {
+
+struct FileFixture : Fixture {
+  FileFixture() { greet(); }
+  ChannelId ask(FrameType operation, std::uint64_t length = kToEnd) {
+    FileRequest request;
+    request.path = "file";
+    request.window = 10;
+    request.offset = 5;
+    request.length = length;
+    const auto id = client.file(operation, request);
+    REQUIRE(id);
+    return *id;
+  }
+  static FileEntries entries(std::size_t count) {
+    FileEntries out;
+    out.entries.resize(count);
+    for (FileEntry& entry : out.entries)
+      entry.path = "f";
+    return out;
+  }
+  bool list(std::size_t count, bool more) {
+    std::string payload;
+    entries(count).encode(payload);
+    return raw(FrameType::file_entries, 1, more ? 1 : 0, payload);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(FileFixture, "files are listed, read, written and watched") {
+  SECTION("a list in pieces") {
+    ask(FrameType::file_list);
+    CHECK(list(2, true));
+    CHECK(list(1, false));
+    CHECK(events.log == std::vector<std::string>{"hello", "files+ 1=2", "files 1=1"});
+  }
+  SECTION("bytes under credit, from an offset on") {
+    const auto id = ask(FrameType::file_read);
+    CHECK(raw(FrameType::file_bytes, 1, 5, "0123456789"));
+    client.grant(id, 2);
+    CHECK(raw(FrameType::file_bytes, 1, 15, "ab"));
+    CHECK(raw(FrameType::file_end, 1, 12));
+    CHECK(events.out == "0123456789ab");
+    CHECK(events.log.back() == "file end 1=12");
+  }
+  SECTION("bytes to write, as far as the guest grants") {
+    const auto id = ask(FrameType::file_write);
+    CHECK(client.write_file(id, "early") == std::size_t{0});
+    CHECK(raw(FrameType::file_credit, 1, 3));
+    CHECK(client.file_room(id) == 3);
+    CHECK(client.write_file(id, "bytes") == std::size_t{3});
+    client.commit_file(id);
+    CHECK_FALSE(client.write_file(id, "late"));
+    CHECK(raw(FrameType::file_end, 1, 3));
+  }
+  SECTION("changes") {
+    ask(FrameType::file_watch);
+    CHECK(guest(FrameType::file_event, 1, FileEvent(FileChange::create, "a")));
+    CHECK(events.log.back() == "a 1");
+    CHECK(raw(FrameType::file_end, 1));
+  }
+  SECTION("what is left is heard no more, whatever crossed") {
+    const auto id = ask(FrameType::file_read);
+    client.leave(id);
+    CHECK(raw(FrameType::file_bytes, 1, 5, "x"));
+    CHECK(raw(FrameType::file_end, 1, 1));
+    CHECK(raw(FrameType::done, 1));
+    CHECK(events.log == std::vector<std::string>{"hello"});
+    CHECK_FALSE(client.failed());
+  }
+}
+
+TEST_CASE_METHOD(FileFixture, "what a guest must not say of files ends the connection") {
+  bool accepted = true;
+  SECTION("another answer than was asked for") {
+    ask(FrameType::file_move);
+    accepted = list(1, false);
+  }
+  SECTION("two files for one") {
+    ask(FrameType::file_stat);
+    accepted = list(2, false);
+  }
+  SECTION("pieces of nothing") {
+    ask(FrameType::file_list);
+    accepted = list(0, true);
+  }
+  SECTION("a list that has no end") {
+    ask(FrameType::file_list);
+    for (int i = 0; i < 1000 && accepted; ++i)
+      accepted = list(1000, true);
+  }
+  SECTION("bytes beyond the credit") {
+    ask(FrameType::file_read);
+    accepted = raw(FrameType::file_bytes, 1, 5, "0123456789a");
+  }
+  SECTION("more than was asked for") {
+    ask(FrameType::file_read, 3);
+    accepted = raw(FrameType::file_bytes, 1, 5, "0123");
+  }
+  SECTION("bytes of another place") {
+    ask(FrameType::file_read);
+    accepted = raw(FrameType::file_bytes, 1, 6, "0");
+  }
+  SECTION("an end that counts others than came") {
+    ask(FrameType::file_read);
+    accepted = raw(FrameType::file_bytes, 1, 5, "0") && raw(FrameType::file_end, 1, 2);
+  }
+  SECTION("a write that ends before its commit") {
+    ask(FrameType::file_write);
+    accepted = raw(FrameType::file_end, 1, 0);
+  }
+  SECTION("credit without bounds") {
+    ask(FrameType::file_write);
+    accepted = raw(FrameType::file_credit, 1, std::uint64_t{1} << 40);
+  }
+  SECTION("changes beyond the credit") {
+    ask(FrameType::file_watch);
+    accepted = guest(FrameType::file_event, 1, FileEvent(FileChange::create, "long enough"));
+  }
+  SECTION("a change that there is none") {
+    ask(FrameType::file_watch);
+    accepted = raw(FrameType::file_event, 1, 0, std::string(5, '\x63'));
+  }
+  SECTION("frames of a process") {
+    ask(FrameType::file_read);
+    accepted = guest(FrameType::started, 1, Started());
+  }
+  CHECK_FALSE(accepted);
+  CHECK(client.failed());
+  CHECK(events.log.back() == "lost unsent 1");
 }

@@ -8,6 +8,7 @@ namespace sandforge::cli {
 int run_command(App& app, const RunArguments& arguments);
 int start_command(App& app, const StartArguments& arguments);
 int exec_command(App& app, const ExecArguments& arguments);
+int copy_command(App& app, const CopyArguments& arguments);
 int ps_command(App& app, const PsArguments& arguments);
 int stop_command(App& app, const StopArguments& arguments);
 int remove_command(App& app, const RemoveArguments& arguments);

@@ -6,6 +6,7 @@
 #include "builds.hpp"
 #include "case.hpp"
 #include "procedure.hpp"
+#include "sandforge/files.hpp"
 #include "sandforge/schema.hpp"
 
 namespace sandforge::conformance {
@@ -84,6 +85,8 @@ const std::map<std::string, Probe>& probes() {
          config.idle_timeout = 2s;
          host.make(config)->start();
        }},
+      {"files", [](Host&, Sandbox& sandbox) { sandbox.files()->stat("."); }},
+      {"files.watch", [](Host&, Sandbox& sandbox) { sandbox.files()->watch(".", false, nullptr); }},
       {"template", [](Host& host, Sandbox&) { Builds(host).resolve(recipe_of(host)); }},
       {"builds", [](Host& host, Sandbox&) { Builds(host).start(recipe_of(host)); }},
       {"builds.history", [](Host& host, Sandbox&) { Builds(host).list(recipe_of(host)); }},

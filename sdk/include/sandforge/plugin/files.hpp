@@ -27,8 +27,9 @@ class FileInfo {
 };
 
 /*
- * Code::not_found: no such file. The functions with an Io fill or empty it and return at the end;
- * their time limit is the stop of the Io.
+ * Code::not_found: no such file; Code::conflict: the machine is stopped, and nothing happened. The
+ * functions with an Io fill or empty it and return at the end; their time limit is the stop of the
+ * Io.
  */
 template <class Style>
 class BasicFiles {
@@ -53,7 +54,8 @@ class BasicFiles {
   virtual Result<void> remove(std::string path, bool tree, StopToken stop) = 0;
 
   virtual bool can_watch() const { return false; }
-  // Messages {"event","path"}, with SF_DATA_TEXT | SF_DATA_END, until stopped.
+  // Messages {"event","path"}, with SF_DATA_TEXT | SF_DATA_END, until stopped; the first one with
+  // the event "start", once what changes from then on is told.
   virtual Result<void> watch(std::string, bool /*recursive*/, Io&) {
     throw Error(Code::unsupported, "cannot watch");
   }

@@ -37,8 +37,12 @@ struct Channel {
   std::uint64_t credit = 0;
   std::uint64_t stdin_credit = 0;
   std::uint64_t offset[2] = {0, 0};
+  std::uint64_t listed = 0;     // entries of files
+  std::uint64_t moved = 0;      // bytes of a file
+  std::uint64_t most = kToEnd;  // of them
 
   bool process() const { return request == FrameType::spawn || request == FrameType::attach; }
+  bool file() const { return request >= FrameType::file_stat && request <= FrameType::file_watch; }
 };
 
 }  // namespace
@@ -114,13 +118,18 @@ struct GuestClient::State {
   bool reply_frame(ChannelId id, Channel& channel, const FrameView& f);
   bool output_frame(ChannelId id, Channel& channel, const FrameView& f);
   bool error_frame(ChannelId id, const FrameView& f);
+  bool file_frame(ChannelId id, Channel& channel, const FrameView& f);
+  bool file_bytes(ChannelId id, Channel& channel, const FrameView& f);
+  bool file_entries(ChannelId id, Channel& channel, const FrameView& f);
+  std::size_t room(std::uint64_t credit) const noexcept;
+  std::size_t send_pieces(ChannelId id, FrameType type, std::string_view bytes);
 };
 
 bool GuestClient::State::frame(const FrameView& f) {
   const auto type = static_cast<FrameType>(f.header.type);
   if (!ready && type != FrameType::hello_reply) return fail("the guest did not greet");
   FrameView message = f;
-  if (type != FrameType::output) {
+  if (type != FrameType::output && type != FrameType::file_bytes) {
     switch (assembler.add(f, message)) {
       case Assembler::Result::partial:
         return true;
@@ -145,6 +154,7 @@ bool GuestClient::State::frame(const FrameView& f) {
     return true;
   }
   if (type == FrameType::error) return error_frame(id, message);
+  if (channel.file()) return file_frame(id, channel, message);
   return channel.process() ? process_frame(id, channel, message)
                            : reply_frame(id, channel, message);
 }
@@ -276,6 +286,76 @@ bool GuestClient::State::reply_frame(ChannelId id, Channel& channel, const Frame
       break;
   }
   return fail("the guest answered another question");
+}
+
+bool GuestClient::State::file_bytes(ChannelId id, Channel& channel, const FrameView& f) {
+  const std::uint64_t size = f.payload.size();
+  if (size == 0 || f.header.flags != 0 || channel.request != FrameType::file_read ||
+      f.header.value != channel.offset[0])
+    return fail("the guest sent malformed bytes of a file");
+  if (size > channel.credit || size > channel.most - channel.moved)
+    return fail("the guest sent more of a file than was asked for");
+  channel.credit -= size;
+  channel.moved += size;
+  channel.offset[0] += size;
+  events.on_file_bytes(id, f.payload);
+  return !failed;
+}
+
+bool GuestClient::State::file_entries(ChannelId id, Channel& channel, const FrameView& f) {
+  const FrameType request = channel.request;
+  if (request != FrameType::file_stat && request != FrameType::file_list)
+    return fail("the guest answered another question");
+  FileEntries entries;
+  const bool more = f.header.value == 1;
+  if (f.header.value > 1) return fail("the guest sent a malformed list of files");
+  if (!decode(f, entries)) return false;
+  channel.listed += entries.entries.size();
+  const bool one = request == FrameType::file_stat;
+  if (channel.listed > kMaxListedFiles || (one && (more || channel.listed != 1)) ||
+      (more && entries.entries.empty()))
+    return fail("the guest sent an impossible list of files");
+  if (!more) channels.erase(raw(id));
+  events.on_file_entries(id, entries, more);
+  return !failed;
+}
+
+bool GuestClient::State::file_frame(ChannelId id, Channel& channel, const FrameView& f) {
+  const FrameType request = channel.request;
+  switch (static_cast<FrameType>(f.header.type)) {
+    case FrameType::file_entries:
+      return file_entries(id, channel, f);
+    case FrameType::file_bytes:
+      return file_bytes(id, channel, f);
+    case FrameType::file_credit:
+      if (request != FrameType::file_write ||
+          f.header.value > kStdinCreditLimit - channel.stdin_credit)
+        return fail("the guest granted too much input");
+      channel.stdin_credit += f.header.value;
+      if (channel.stdin_open) events.on_file_credit(id);
+      return !failed;
+    case FrameType::file_event: {
+      FileEvent event;
+      if (request != FrameType::file_watch || f.payload.size() > channel.credit)
+        return fail("the guest sent more of a watch than was asked for");
+      if (!decode(f, event)) return false;
+      channel.credit -= f.payload.size();
+      events.on_file_event(id, event);
+      return !failed;
+    }
+    case FrameType::file_end: {
+      const std::uint64_t moved = channel.moved;
+      const bool early = request == FrameType::file_write && channel.stdin_open;
+      if (request == FrameType::file_stat || request == FrameType::file_list || early ||
+          f.header.value != moved)
+        return fail("the guest ended a file operation at the wrong place");
+      channels.erase(raw(id));
+      events.on_file_end(id, moved);
+      return !failed;
+    }
+    default:
+      return fail("the guest sent an unknown frame");
+  }
 }
 
 GuestClient::GuestClient(ClientEvents& events, ClientOptions options)
@@ -418,36 +498,80 @@ ChannelId GuestClient::stop_all(const StopAllRequest& request) {
 
 std::optional<std::size_t> GuestClient::write_stdin(ChannelId channel, std::string_view bytes) {
   Channel* c = state_->find(channel);
-  if (!c || !c->stdin_open || c->exited) return std::nullopt;
+  if (!c || !c->process() || !c->stdin_open || c->exited) return std::nullopt;
   const std::size_t size = std::min(bytes.size(), stdin_room(channel));
   c->stdin_credit -= size;
-  for (std::string_view rest = bytes.substr(0, size); !rest.empty();) {
-    const std::size_t part = std::min(rest.size(), kMaxPayload);
-    state_->send(FrameType::stdin_data, raw(channel), 0, rest.substr(0, part));
-    rest.remove_prefix(part);
-  }
-  return size;
+  return state_->send_pieces(channel, FrameType::stdin_data, bytes.substr(0, size));
 }
 
 std::size_t GuestClient::stdin_room(ChannelId channel) const noexcept {
   const Channel* c = std::as_const(*state_).find(channel);
-  if (!c || !c->stdin_open || c->exited) return 0;
-  const std::size_t waiting = state_->out.size() - state_->out_begin;
-  const std::size_t limit = state_->options.output_limit;
-  return waiting >= limit
-             ? 0
-             : static_cast<std::size_t>(std::min<std::uint64_t>(c->stdin_credit, limit - waiting));
+  if (!c || !c->process() || !c->stdin_open || c->exited) return 0;
+  return state_->room(c->stdin_credit);
 }
 
 void GuestClient::close_stdin(ChannelId channel) {
   Channel* c = state_->find(channel);
-  if (!c || !std::exchange(c->stdin_open, false)) return;
+  if (!c || !c->process() || !std::exchange(c->stdin_open, false)) return;
   state_->send(FrameType::stdin_close, raw(channel), 0, {});
+}
+
+std::optional<ChannelId> GuestClient::file(FrameType operation, const FileRequest& request,
+                                           std::string* why) {
+  std::string wrong = state_->failed ? state_->failure : request.check();
+  if (!wrong.empty()) {
+    if (why) *why = std::move(wrong);
+    return std::nullopt;
+  }
+  const ChannelId id = state_->open(operation, payload_of(request));
+  Channel& channel = state_->channels.at(raw(id));
+  channel.credit = request.window;
+  channel.offset[0] = request.offset;
+  channel.most = std::min(request.length, kNever - request.offset);
+  channel.stdin_open = operation == FrameType::file_write;
+  return id;
+}
+
+std::optional<std::size_t> GuestClient::write_file(ChannelId channel, std::string_view bytes) {
+  Channel* c = state_->find(channel);
+  if (!c || !c->file() || !c->stdin_open) return std::nullopt;
+  const std::size_t size = std::min(bytes.size(), file_room(channel));
+  c->stdin_credit -= size;
+  c->moved += size;
+  return state_->send_pieces(channel, FrameType::file_data, bytes.substr(0, size));
+}
+
+std::size_t GuestClient::file_room(ChannelId channel) const noexcept {
+  const Channel* c = std::as_const(*state_).find(channel);
+  return !c || !c->file() || !c->stdin_open ? 0 : state_->room(c->stdin_credit);
+}
+
+void GuestClient::commit_file(ChannelId channel) {
+  Channel* c = state_->find(channel);
+  if (!c || !c->file() || !std::exchange(c->stdin_open, false)) return;
+  state_->send(FrameType::file_commit, raw(channel), 0, {});
+}
+
+std::size_t GuestClient::State::room(std::uint64_t credit) const noexcept {
+  const std::size_t waiting = out.size() - out_begin;
+  const std::size_t limit = options.output_limit;
+  return waiting >= limit
+             ? 0
+             : static_cast<std::size_t>(std::min<std::uint64_t>(credit, limit - waiting));
+}
+
+std::size_t GuestClient::State::send_pieces(ChannelId id, FrameType type, std::string_view bytes) {
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const std::size_t part = std::min(rest.size(), kMaxPayload);
+    send(type, raw(id), 0, rest.substr(0, part));
+    rest.remove_prefix(part);
+  }
+  return bytes.size();
 }
 
 void GuestClient::grant(ChannelId channel, std::uint64_t bytes) {
   Channel* c = state_->find(channel);
-  if (!c || !c->process() || bytes == 0) return;
+  if (!c || (!c->process() && !c->file()) || bytes == 0) return;
   bytes = std::min(bytes, kNever - c->credit);
   c->credit += bytes;
   state_->send(FrameType::credit, raw(channel), bytes, {});
@@ -471,7 +595,7 @@ void GuestClient::resize(ChannelId channel, std::uint16_t cols, std::uint16_t ro
 
 void GuestClient::leave(ChannelId channel) {
   Channel* c = state_->find(channel);
-  if (!c || !c->process()) return;
+  if (!c || (!c->process() && !c->file())) return;
   c->left = true;
   ++state_->left_channels;
   state_->send(FrameType::leave, raw(channel), 0, {});

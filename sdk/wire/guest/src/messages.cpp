@@ -302,7 +302,7 @@ void ErrorInfo::encode(std::string& out) const {
 }
 bool ErrorInfo::decode(std::string_view in) {
   Reader r(in);
-  r.choice(code, ErrorCode::internal).number(error_number).text(message, 2 * kPathLimit);
+  r.choice(code, ErrorCode::not_empty).number(error_number).text(message, 2 * kPathLimit);
   return r.done() && static_cast<std::uint16_t>(code) != 0;
 }
 

@@ -63,8 +63,8 @@ typedef struct sf_files_ext { /* APPENDABLE */
   /* [lane] */
   sf_status (*remove)(sf_sandbox* self, sf_bytes path, uint32_t flags, sf_completion done,
                       sf_op** op, const sf_error_sink* err) SF_NOEXCEPT;
-  /* A stream of text messages, each a JSON object {"event","path"}, until cancelled. May be null.
-   * [lane] */
+  /* A stream of text messages, each a JSON object {"event","path"}, until cancelled; the first has
+   * the event "start": what changes from then on is told. May be null. [lane] */
   sf_status (*watch)(sf_sandbox* self, sf_bytes path, uint32_t flags, uint64_t window,
                      const sf_stream_events* events, sf_stream** stream,
                      const sf_error_sink* err) SF_NOEXCEPT;

@@ -59,6 +59,44 @@ inline ErrorMeaning meaning_of(ErrorCode code, const ErrorMeaning& stopping) {
     case ErrorCode::stopping:
       return stopping;
     case ErrorCode::internal:
+    case ErrorCode::outside:
+    case ErrorCode::exists:
+    case ErrorCode::not_empty:
+      break;
+  }
+  return {};
+}
+
+// Of an error about a file.
+inline ErrorMeaning file_meaning_of(ErrorCode code, const ErrorMeaning& stopping) {
+  switch (code) {
+    case ErrorCode::invalid:
+      return {SF_INVALID, "file.invalid"};
+    case ErrorCode::not_found:
+      return {SF_NOT_FOUND, "file.not_found"};
+    case ErrorCode::not_permitted:
+      return {SF_FORBIDDEN, "file.not_permitted"};
+    case ErrorCode::no_directory:
+      return {SF_INVALID, "file.no_directory"};
+    case ErrorCode::too_large:
+      return {SF_INVALID, "file.too_large"};
+    case ErrorCode::limit:
+      return {SF_NO_SPACE, "file.no_space"};
+    case ErrorCode::conflict:
+      return {SF_UNAVAILABLE, "file.busy"};
+    case ErrorCode::outside:
+      return {SF_FORBIDDEN, "file.outside"};
+    case ErrorCode::exists:
+      return {SF_ALREADY_EXISTS, "file.exists"};
+    case ErrorCode::not_empty:
+      return {SF_INVALID, "file.not_empty"};
+    case ErrorCode::unsupported:
+      return {SF_UNSUPPORTED, "feature.files"};
+    case ErrorCode::stopping:
+      return stopping;
+    case ErrorCode::not_executable:
+    case ErrorCode::no_command:
+    case ErrorCode::internal:
       break;
   }
   return {};

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "sandforge/wire/guest/files.hpp"
 #include "sandforge/wire/guest/frame.hpp"
 #include "sandforge/wire/guest/messages.hpp"
 
@@ -53,6 +54,18 @@ class ClientEvents {
   virtual void on_info(ChannelId, const InfoReply&) {}
   virtual void on_environment(ChannelId, const EnvReply&) {}
   virtual void on_error(ChannelId, const ErrorInfo&) {}
+
+  // Files: see file(). What was asked for by stat, one; by list, all in pieces: `more` follow, or
+  // the channel is closed.
+  virtual void on_file_entries(ChannelId, const FileEntries&, bool /*more*/) {}
+  // In order, without gaps. Each byte uses up one unit of credit.
+  virtual void on_file_bytes(ChannelId, std::string_view) {}
+  virtual void on_file_credit(ChannelId) {}  // write_file would now accept more
+  // FileEvent::encode's size of it uses up credit.
+  virtual void on_file_event(ChannelId, const FileEvent&) {}
+  // The last of read, write, make directory, move, remove and watch. bytes: of read, as many as
+  // came; of write, as many as were sent.
+  virtual void on_file_end(ChannelId, std::uint64_t /*bytes*/) {}
 
   // The connection ended with this channel open. `may_have_started` is false only when the last
   // byte of the request had not been consumed from `output`: a part of a request does nothing.
@@ -111,8 +124,11 @@ class GuestClient {
   ChannelId env_get();
   ChannelId env_set(const EnvSetRequest& request);
   ChannelId stop_all(const StopAllRequest& request);
+  // One of the file operations, by its frame. Nothing, and the reason in *why, as of spawn.
+  std::optional<ChannelId> file(FrameType operation, const FileRequest& request,
+                                std::string* why = nullptr);
 
-  // On an open process channel; no effect on any other. --------------------------------------
+  // On an open process channel, grant and leave also on one of a file; no effect on any other.
 
   // How much of `bytes` was taken and copied: 0 without stdin credit. Nothing when there is no
   // standard input to write to: not asked for, closed, or the process has ended.
@@ -123,8 +139,14 @@ class GuestClient {
   void grant(ChannelId channel, std::uint64_t bytes);
   void acknowledge(ChannelId channel, Cursor stored);  // the guest may drop what lies before
   void resize(ChannelId channel, std::uint16_t cols, std::uint16_t rows);
-  // Closes the channel without an event; the process goes on.
+  // Closes the channel without an event; the process goes on, a file operation ends: what was not
+  // committed never happened.
   void leave(ChannelId channel);
+
+  // On an open channel of file_write. As write_stdin and stdin_room.
+  std::optional<std::size_t> write_file(ChannelId channel, std::string_view bytes);
+  std::size_t file_room(ChannelId channel) const noexcept;
+  void commit_file(ChannelId channel);  // no more follows: the file takes its place
 
   // State. ------------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ inline constexpr std::uint32_t kMagic = 0x31474653;  // "SFG1"
 
 inline constexpr std::uint8_t kMore = 0x80;
 
-// 0x40 to 0x5f and 0xc0 to 0xdf are kept for file operations.
+// 0x40 to 0x5f and 0xc0 to 0xdf are file operations (files.hpp); those that stream take `credit`,
+// and all that are not over can be left.
 enum class FrameType : std::uint8_t {
   // host to guest
   hello = 0x01,
@@ -51,6 +52,16 @@ enum class FrameType : std::uint8_t {
   env_get = 0x22,
   env_set = 0x23,
   stop_all = 0x24,
+  file_stat = 0x40,
+  file_list = 0x41,
+  file_read = 0x42,
+  file_write = 0x43,
+  file_data = 0x44,    // payload: bytes to write, under the credit that the guest granted
+  file_commit = 0x45,  // all was sent: the file takes the place of the old one
+  file_make_directory = 0x46,
+  file_move = 0x47,
+  file_remove = 0x48,
+  file_watch = 0x49,
   // guest to host
   hello_reply = 0x81,
   guest_ping = 0x82,
@@ -66,6 +77,11 @@ enum class FrameType : std::uint8_t {
   list_reply = 0xa2,
   info_reply = 0xa3,
   env_reply = 0xa4,
+  file_entries = 0xc0,  // of stat and list; value: 1 when more follow, else 0 and the last frame
+  file_bytes = 0xc1,    // of read; value: offset in the file; payload: bytes
+  file_credit = 0xc2,   // of write; value: bytes that may be sent in addition
+  file_event = 0xc3,    // of watch
+  file_end = 0xc4,      // the last frame of the others; value: bytes that were read or written
 };
 
 struct Header {

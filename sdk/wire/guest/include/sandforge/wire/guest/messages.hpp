@@ -202,6 +202,10 @@ enum class ErrorCode : std::uint16_t {
   unsupported = 10,
   stopping = 11,  // the guest is ending
   internal = 12,
+  // Of file operations only; there not_found is a path, and too_large a name or a list.
+  outside = 13,    // the path leads out of the folder that files are served of
+  exists = 14,     // something is there already
+  not_empty = 15,  // a folder that is not empty
 };
 
 struct ErrorInfo {
