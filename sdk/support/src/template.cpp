@@ -23,11 +23,11 @@ struct Template::State {
     std::vector<std::string> out;
     if (base) out.push_back(templates::method_json("from", *base));
     if (resources.cpu_count)
-      out.push_back(templates::method_json(
-          "cpuCount", static_cast<long long>(*resources.cpu_count)));
+      out.push_back(
+          templates::method_json("cpuCount", static_cast<long long>(*resources.cpu_count)));
     if (resources.memory_mb)
-      out.push_back(templates::method_json(
-          "memoryMB", static_cast<long long>(*resources.memory_mb)));
+      out.push_back(
+          templates::method_json("memoryMB", static_cast<long long>(*resources.memory_mb)));
     return out;
   }
   std::string text() const {
@@ -60,8 +60,7 @@ struct Template::State {
   void append(TemplateOperation operation) {
     if (auto* run = std::get_if<RunWithSecrets>(&operation)) {
       std::sort(run->secrets.begin(), run->secrets.end());
-      run->secrets.erase(std::unique(run->secrets.begin(), run->secrets.end()),
-                         run->secrets.end());
+      run->secrets.erase(std::unique(run->secrets.begin(), run->secrets.end()), run->secrets.end());
     }
     if (auto* install = std::get_if<NpmInstall>(&operation))
       install->dev = install->dev && install->packages.empty();
@@ -142,8 +141,7 @@ Template Template::set_workdir(std::string path) const {
 Template Template::set_envs(Envs values) const {
   return with(SetEnvs{std::move(values)});
 }
-Template Template::apt_install(Texts packages, bool no_install_recommends,
-                               bool fix_missing) const {
+Template Template::apt_install(Texts packages, bool no_install_recommends, bool fix_missing) const {
   return with(AptInstall{std::move(packages), no_install_recommends, fix_missing});
 }
 Template Template::pip_install(Texts packages, bool user) const {
@@ -235,8 +233,8 @@ Template Template::parse(std::string_view text) {
   auto state = std::make_shared<State>();
   for (std::size_t i = 0; i < operations->as_array().size(); ++i) {
     const Place at = Place::of_operation(i);
-    auto operation = templates::read_operation(operations->as_array()[i], at, state->base,
-                                               state->resources);
+    auto operation =
+        templates::read_operation(operations->as_array()[i], at, state->base, state->resources);
     if (operation) state->append(std::move(*operation));
   }
   if (const auto* family = parsed.value.find("family")) {

@@ -203,8 +203,8 @@ struct Write {
     return "pipInstall";
   }
   const char* operator()(const NpmInstall& install) {
-    packages(install.packages, {{"g", install.global},
-                                {"dev", install.dev && install.packages.empty()}});
+    packages(install.packages,
+             {{"g", install.global}, {"dev", install.dev && install.packages.empty()}});
     return "npmInstall";
   }
   // Of the options those that are on.
@@ -257,8 +257,9 @@ void check_envs(const std::map<std::string, std::string>& values, const Place& p
       return c == '=' || static_cast<unsigned char>(c) < 0x20U || c == 0x7f;
     });
     if (bad)
-      (place / name).refuse(TemplateFault::bad_name,
-                            "the name of a variable has no '=' and no control character");
+      (place / name)
+          .refuse(TemplateFault::bad_name,
+                  "the name of a variable has no '=' and no control character");
     check_bytes(value, place / name, "the value of a variable", kMaxUnits);
   }
 }

@@ -71,9 +71,9 @@ class OperationReader {
     if (!value.is_number()) arg(0).refuse(TemplateFault::bad_value, "this must be a number");
     // 2.0 is a whole number, too.
     const double number = value.as_number();
-    const bool whole = value.is_integer() || (number >= 1 && number <= 9007199254740991.0 &&
-                                              static_cast<double>(static_cast<std::int64_t>(
-                                                  number)) == number);
+    const bool whole =
+        value.is_integer() || (number >= 1 && number <= 9007199254740991.0 &&
+                               static_cast<double>(static_cast<std::int64_t>(number)) == number);
     const std::int64_t out = value.is_integer() ? value.as_integer()
                              : whole            ? static_cast<std::int64_t>(number)
                                                 : 0;

@@ -68,9 +68,8 @@ struct Render {
     const std::string folder = shell_quote(now.workdir.front() == '/' ? now.workdir : set.path);
     step.script = "mkdir -p -- " + folder;
     if (!options.owner.empty())
-      step.script =
-          "[ -d " + folder + " ] || { mkdir -p -- " + folder + " && chown -- " +
-          shell_quote(options.owner) + " " + folder + "; }";
+      step.script = "[ -d " + folder + " ] || { mkdir -p -- " + folder + " && chown -- " +
+                    shell_quote(options.owner) + " " + folder + "; }";
   }
   void operator()(const SetEnvs& set) {
     step.title = "environment";

@@ -63,19 +63,20 @@ Template rich() {
 
 TEST_CASE("template: the text is canonical and complete") {
   CHECK(Template().text() == R"({"operations":[],"schemaVersion":1})");
-  CHECK(rich().text() ==
-        R"({"family":"repo:x","operations":[{"args":["debian:12"],"method":"from"},)"
-        R"({"args":[2],"method":"cpuCount"},{"args":[4096],"method":"memoryMB"},)"
-        R"({"args":[["git","curl"],{"fixMissing":true,"noInstallRecommends":true}],"method":"aptInstall"},)"
-        R"({"args":[{"A":"","B":"2"}],"method":"setEnvs"},)"
-        R"({"args":["echo \"é\" 'x'\n$HOME"],"method":"runCmd"},)"
-        R"({"args":[["true","false"]],"method":"runCmd"},)"
-        R"({"args":["make",{"output":"/srv/out","owner":"node:node","secrets":["A","B"]}],"method":"runWithSecrets"},)"
-        R"({"args":["/srv"],"method":"setWorkdir"},)"
-        R"({"args":["six",{"g":false}],"method":"pipInstall"},)"
-        R"({"args":[null,{"g":false}],"method":"pipInstall"},)"
-        R"({"args":[["a","b"],{"g":true}],"method":"npmInstall"},)"
-        R"({"args":[null,{"dev":true}],"method":"npmInstall"}],"schemaVersion":1})");
+  CHECK(
+      rich().text() ==
+      R"({"family":"repo:x","operations":[{"args":["debian:12"],"method":"from"},)"
+      R"({"args":[2],"method":"cpuCount"},{"args":[4096],"method":"memoryMB"},)"
+      R"({"args":[["git","curl"],{"fixMissing":true,"noInstallRecommends":true}],"method":"aptInstall"},)"
+      R"({"args":[{"A":"","B":"2"}],"method":"setEnvs"},)"
+      R"({"args":["echo \"é\" 'x'\n$HOME"],"method":"runCmd"},)"
+      R"({"args":[["true","false"]],"method":"runCmd"},)"
+      R"({"args":["make",{"output":"/srv/out","owner":"node:node","secrets":["A","B"]}],"method":"runWithSecrets"},)"
+      R"({"args":["/srv"],"method":"setWorkdir"},)"
+      R"({"args":["six",{"g":false}],"method":"pipInstall"},)"
+      R"({"args":[null,{"g":false}],"method":"pipInstall"},)"
+      R"({"args":[["a","b"],{"g":true}],"method":"npmInstall"},)"
+      R"({"args":[null,{"dev":true}],"method":"npmInstall"}],"schemaVersion":1})");
   CHECK(Template().pip_install().text() ==
         R"({"operations":[{"args":[],"method":"pipInstall"}],"schemaVersion":1})");
 }
@@ -139,8 +140,9 @@ TEST_CASE("template: ephemeral values are beside it, and in no text") {
   CHECK(secret.identity() == plain.identity());
   CHECK(secret.ephemeral_envs() == Template::Envs{{"A", "three"}, {"B", "two"}});
   CHECK(Template::parse(secret.text()).ephemeral_envs().empty());
-  CHECK(refusal([&] { static_cast<void>(plain.set_ephemeral_envs({{"A=", "x"}})); }) ==
-        "bad_name /ephemeral/A=");
+  CHECK(refusal([&] {
+          static_cast<void>(plain.set_ephemeral_envs({{"A=", "x"}}));
+        }) == "bad_name /ephemeral/A=");
 }
 
 TEST_CASE("template: the identity is of operations and effective resources alone") {
@@ -176,9 +178,8 @@ TEST_CASE("template: order matters, but not that of an environment") {
     for (const auto& name : names)
       envs.set(name, name + "!");
     const std::string text = json::write(json::Value(std::move(envs)));
-    one.insert(
-        Template::parse(with_operations(R"({"method":"setEnvs","args":[)" + text + "]}"))
-            .identity());
+    one.insert(Template::parse(with_operations(R"({"method":"setEnvs","args":[)" + text + "]}"))
+                   .identity());
   }
   CHECK(one.size() == 1);
 }
@@ -189,8 +190,8 @@ TEST_CASE("template: what is read back is what was written") {
         rich().text());
   // Templates of all kinds of bytes that a text can have.
   std::mt19937 random(11);
-  const std::vector<std::string> pieces = {"a", "\n", "'", "\"", "\\", "\x01", "é", "\U0001F600",
-                                           " ", "$", "/", "\x7f"};
+  const std::vector<std::string> pieces = {"a", "\n",         "'", "\"", "\\", "\x01",
+                                           "é", "\U0001F600", " ", "$",  "/",  "\x7f"};
   const auto text = [&] {
     std::string out = "x";
     for (auto n = random() % 6; n > 0; --n)
@@ -267,7 +268,6 @@ TEST_CASE("template: the limits hold at their edges") {
   envs["W"] = "";
   CHECK(refusal([&] { static_cast<void>(plain.set_envs(envs)); }) ==
         "too_many /operations/0/args/0 at 0");
-
 }
 
 TEST_CASE("template: sizes and bases count among the operations") {
@@ -287,7 +287,8 @@ TEST_CASE("template: the whole text cannot exceed 256 KiB, family included") {
   const std::string piece(30'000, 'x');
   for (int i = 0; i < 8; ++i)
     large = large.run_cmd(piece);
-  const std::size_t left = 262'144 - large.text().size() - std::string(R"(,{"args":[""],"method":"runCmd"})").size();
+  const std::size_t left =
+      262'144 - large.text().size() - std::string(R"(,{"args":[""],"method":"runCmd"})").size();
   const Template full = large.run_cmd(std::string(left, 'x'));
   CHECK(full.text().size() == 262'144);
   CHECK(Template::parse(full.text()).text() == full.text());
@@ -297,7 +298,8 @@ TEST_CASE("template: the whole text cannot exceed 256 KiB, family included") {
   CHECK(refusal([&] { static_cast<void>(full.cpu_count(1)); }) == "too_large ");
   CHECK(refusal_of(full.text() + " ") == "too_large ");
   const Template headed = large.memory_mb(1);
-  const std::size_t less = 262'144 - headed.text().size() - std::string(R"(,{"args":[""],"method":"runCmd"})").size();
+  const std::size_t less =
+      262'144 - headed.text().size() - std::string(R"(,{"args":[""],"method":"runCmd"})").size();
   CHECK(headed.run_cmd(std::string(less, 'x')).text().size() == 262'144);
   CHECK(refusal([&] { static_cast<void>(headed.run_cmd(std::string(less + 1, 'x'))); }) ==
         "too_large ");
@@ -311,12 +313,11 @@ TEST_CASE("template: what the builder refuses, with its place") {
     change(step);
     return refusal([&] { static_cast<void>(two.run_with_secrets(step)); });
   };
-  CHECK(refusal([&] { static_cast<void>(two.run_cmd("")); }) ==
-        "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.run_cmds({})); }) ==
-        "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.run_cmds({"a", ""})); }) ==
-        "empty /operations/2/args/0/1 at 2");
+  CHECK(refusal([&] { static_cast<void>(two.run_cmd("")); }) == "empty /operations/2/args/0 at 2");
+  CHECK(refusal([&] { static_cast<void>(two.run_cmds({})); }) == "empty /operations/2/args/0 at 2");
+  CHECK(refusal([&] {
+          static_cast<void>(two.run_cmds({"a", ""}));
+        }) == "empty /operations/2/args/0/1 at 2");
   CHECK(refusal([&] { static_cast<void>(two.run_cmd(nul)); }) ==
         "not_text /operations/2/args/0 at 2");
   CHECK(refusal([&] { static_cast<void>(two.run_cmd("\xff")); }) ==
@@ -331,14 +332,18 @@ TEST_CASE("template: what the builder refuses, with its place") {
   CHECK_NOTHROW(two.memory_mb((std::int64_t{1} << 53) - 1));
   CHECK(refusal([&] { static_cast<void>(two.set_workdir("")); }) ==
         "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.set_envs({{"", "x"}})); }) ==
-        "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.set_envs({{"A=B", "x"}})); }) ==
-        "bad_name /operations/2/args/0/A=B at 2");
-  CHECK(refusal([&] { static_cast<void>(two.set_envs({{"A\n", "x"}})); }) ==
-        "bad_name /operations/2/args/0/A\n at 2");
-  CHECK(refusal([&] { static_cast<void>(two.set_envs({{"A/~", nul}})); }) ==
-        "not_text /operations/2/args/0/A~1~0 at 2");
+  CHECK(refusal([&] {
+          static_cast<void>(two.set_envs({{"", "x"}}));
+        }) == "empty /operations/2/args/0 at 2");
+  CHECK(refusal([&] {
+          static_cast<void>(two.set_envs({{"A=B", "x"}}));
+        }) == "bad_name /operations/2/args/0/A=B at 2");
+  CHECK(refusal([&] {
+          static_cast<void>(two.set_envs({{"A\n", "x"}}));
+        }) == "bad_name /operations/2/args/0/A\n at 2");
+  CHECK(refusal([&] {
+          static_cast<void>(two.set_envs({{"A/~", nul}}));
+        }) == "not_text /operations/2/args/0/A~1~0 at 2");
   CHECK(refusal([&] { static_cast<void>(two.apt_install({})); }) ==
         "empty /operations/2/args/0 at 2");
   CHECK(refusal([&] { static_cast<void>(two.pip_install({""})); }) ==
@@ -352,13 +357,13 @@ TEST_CASE("template: what the builder refuses, with its place") {
   }
   for (const char* name : {"1A", "A-B", "A B", "é"}) {
     CAPTURE(name);
-    CHECK(secrets([&](auto& s) { s.secrets = {"A", name}; }) ==
-          "bad_name /operations/2/args/1/secrets/1 at 2");
+    CHECK(secrets([&](auto& s) {
+            s.secrets = {"A", name};
+          }) == "bad_name /operations/2/args/1/secrets/1 at 2");
   }
   for (const char* owner : {"-R", "a b", ":", "a:", ":b", "a:b:c", "a;b"}) {
     CAPTURE(owner);
-    CHECK(secrets([&](auto& s) { s.owner = owner; }) ==
-          "bad_name /operations/2/args/1/owner at 2");
+    CHECK(secrets([&](auto& s) { s.owner = owner; }) == "bad_name /operations/2/args/1/owner at 2");
   }
   CHECK(secrets([](auto& s) { s.owner = "1000:www-data"; }) == "nothing");
   CHECK(secrets([](auto& s) { s.commands = {}; }) == "empty /operations/2/args/0 at 2");
@@ -405,8 +410,7 @@ TEST_CASE("template: what the reader refuses, with its place") {
             "bad_value /operations/0/args/0 at 0"},
            {with_operations(R"({"method":"memoryMB","args":[0]})"),
             "bad_value /operations/0/args/0 at 0"},
-           {with_operations(R"({"method":"from","args":[""]})"),
-            "empty /operations/0/args/0 at 0"},
+           {with_operations(R"({"method":"from","args":[""]})"), "empty /operations/0/args/0 at 0"},
            {with_operations(R"({"method":"setEnvs","args":[[]]})"),
             "bad_value /operations/0/args/0 at 0"},
            {with_operations(R"({"method":"setEnvs","args":[{"A":1}]})"),
@@ -427,9 +431,11 @@ TEST_CASE("template: what the reader refuses, with its place") {
             "bad_value /operations/0/args at 0"},
            {with_operations(R"({"method":"runWithSecrets","args":["a",{}]})"),
             "empty /operations/0/args/1/output at 0"},
-           {with_operations(R"({"method":"runWithSecrets","args":["a",{"secrets":"A","output":"/o"}]})"),
+           {with_operations(
+                R"({"method":"runWithSecrets","args":["a",{"secrets":"A","output":"/o"}]})"),
             "bad_value /operations/0/args/1/secrets at 0"},
-           {with_operations(R"({"method":"runWithSecrets","args":["a",{"owner":"","output":"/o"}]})"),
+           {with_operations(
+                R"({"method":"runWithSecrets","args":["a",{"owner":"","output":"/o"}]})"),
             "empty /operations/0/args/1/owner at 0"},
        }) {
     CAPTURE(text);

@@ -30,7 +30,7 @@ struct TemplateStep {
   // Where it runs; empty: where the base image says. Relative to that where the template's is, and
   // StepOptions do not tell it.
   std::string workdir;
-  std::string user;     // "0" where only root can do it; empty: the one of the base image
+  std::string user;  // "0" where only root can do it; empty: the one of the base image
   // Names of secrets whose values the script reads from its stdin, as secrets_input writes them.
   std::vector<std::string> secrets;
   // Of all that the step did only this path is kept: it runs on a copy that is thrown away.
