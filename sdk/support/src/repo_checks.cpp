@@ -19,7 +19,7 @@ bool all_of(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(), [&](char c) { return is_one_of(c, more); });
 }
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -61,7 +61,7 @@ std::string cut_end(std::string_view url) {
       url.remove_suffix(1);
   };
   slashes();
-  if (url.size() > 4 && lower(url.substr(url.size() - 4)) == ".git") url.remove_suffix(4);
+  if (url.size() > 4 && lower_case(url.substr(url.size() - 4)) == ".git") url.remove_suffix(4);
   slashes();
   return std::string(url);
 }
@@ -183,9 +183,9 @@ std::string normal_clone_url(std::string_view url, RepoRules::Urls allowed) {
     if (path.find('@') != std::string_view::npos || path.find(':') != std::string_view::npos)
       bad_url("has an '@' or ':' in its path");
     check_path(!path.empty() && path.front() == '/' ? path.substr(1) : path);
-    return user + lower(host) + ":" + std::string(path);
+    return user + lower_case(host) + ":" + std::string(path);
   }
-  const std::string scheme = lower(rest.substr(0, mark));
+  const std::string scheme = lower_case(rest.substr(0, mark));
   const bool known =
       scheme == "https" || (any && (scheme == "http" || scheme == "ssh" || scheme == "file"));
   if (!known) bad_url(any ? "is no https, http, ssh or file URL" : "must be an https URL");
@@ -205,7 +205,7 @@ std::string normal_clone_url(std::string_view url, RepoRules::Urls allowed) {
     bad_url("carries a user or a password");
   const std::string user = user_of(host);
   check_host(host);
-  return scheme + "://" + user + lower(host) + "/" + std::string(path);
+  return scheme + "://" + user + lower_case(host) + "/" + std::string(path);
 }
 
 std::string clone_directory(std::string_view url) {

@@ -16,7 +16,7 @@ std::string basic_credential(const PlannedRepository& r) {
   return base64_encode((r.username.empty() ? "x-access-token" : r.username) + ":" + r.token);
 }
 
-std::string trimmed(std::string_view text) {
+std::string without_blanks(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
@@ -211,7 +211,7 @@ void RepoResolver::give_head(const std::optional<std::string>& head) {
 }
 
 void RepoResolver::give_http(int status, std::string_view body) {
-  const std::string head = trimmed(body.substr(0, 200));
+  const std::string head = without_blanks(body.substr(0, 200));
   if (status >= 200 && status < 300 && is_commit(head)) return settle_head(head);
   next_head("GitHub answered " + std::to_string(status));
 }
@@ -281,7 +281,7 @@ std::string RepoResolver::redacted(std::string_view text) const {
     redactor.add(current().token);
     redactor.add(basic_credential(current()));
   }
-  std::string out = redactor.redact(text);
+  std::string out = redactor.redact(without_blanks(text));
   if (out.size() > 500) out.resize(500);
   return escape_controls(to_valid_utf8(out));
 }

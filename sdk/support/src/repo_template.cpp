@@ -8,9 +8,9 @@ namespace {
 
 constexpr const char* kFolder = ".mastra-sandbox";
 
-class Writer {
+class RepoWriter {
  public:
-  Writer(const RepoPlan& plan, const RepoStyle& style, const Template& base)
+  RepoWriter(const RepoPlan& plan, const RepoStyle& style, const Template& base)
       : plan_(plan), style_(style), out_(base) {}
 
   Template write() {
@@ -155,11 +155,11 @@ class Writer {
 }  // namespace
 
 Template repo_template(const RepoPlan& plan, const RepoStyle& style, const Template& base) {
-  return Writer(plan, style, base).write();
+  return RepoWriter(plan, style, base).write();
 }
 
 std::map<std::string, std::string> repo_secrets(const RepoPlan& plan, const RepoStyle& style) {
-  const Writer names(plan, style, Template());
+  const RepoWriter names(plan, style, Template());
   std::map<std::string, std::string> out;
   for (const PlannedRepository& repository : plan.repositories)
     if (!repository.token.empty()) out[names.token_name(repository)] = repository.token;

@@ -11,12 +11,12 @@ namespace {
 const std::string kHead(40, 'a');
 const std::string kOther = "0123456789abcdef0123456789abcdef01234567";
 
-RepoRequest one(const std::string& ref = "") {
+RepoRequest one_wish(const std::string& ref = "") {
   RepoRequest request;
   request.repository = RepoWish{{"make"}, ref};
   return request;
 }
-RepoRequest many(std::size_t count) {
+RepoRequest many_wishes(std::size_t count) {
   RepoRequest request;
   request.repositories.emplace(count);
   return request;
@@ -30,7 +30,7 @@ RepoRules any_url() {
 }  // namespace
 
 TEST_CASE("heads: the context is asked first, then GitHub, then git") {
-  RepoResolver resolver(one(), {}, true);
+  RepoResolver resolver(one_wish(), {}, true);
   CHECK(resolver.need() == RepoNeed::access);
   resolver.give_access("https://GitHub.com/acme/widgets.git", "token");
   CHECK(resolver.need() == RepoNeed::context_head);
@@ -58,7 +58,7 @@ TEST_CASE("heads: the context is asked first, then GitHub, then git") {
 
 TEST_CASE("heads: each answer that is one ends the search") {
   const auto resolve = [](bool context, const auto& answer) {
-    RepoResolver resolver(one(), {}, context);
+    RepoResolver resolver(one_wish(), {}, context);
     resolver.give_access("https://github.com/acme/widgets", "");
     answer(resolver);
     CHECK(resolver.need() == RepoNeed::nothing);
@@ -66,14 +66,14 @@ TEST_CASE("heads: each answer that is one ends the search") {
   };
   CHECK(resolve(true, [](RepoResolver& r) { r.give_head("ABCDEF0"); }) == "abcdef0");
   CHECK(resolve(false, [](RepoResolver& r) { r.give_http(200, kHead + "\n"); }) == kHead);
-  RepoResolver fixed(one(kOther), {}, true);
+  RepoResolver fixed(one_wish(kOther), {}, true);
   fixed.give_access("https://github.com/acme/widgets", "");
   CHECK(fixed.need() == RepoNeed::nothing);
   CHECK(fixed.outcome().plan->repositories[0].head == kOther);
 }
 
 TEST_CASE("heads: what is no commit is no answer") {
-  RepoResolver resolver(one(), {}, true);
+  RepoResolver resolver(one_wish(), {}, true);
   resolver.give_access("https://github.com/acme/widgets", "");
   resolver.give_head("main; rm -rf /");
   REQUIRE(resolver.need() == RepoNeed::github_head);
@@ -95,7 +95,7 @@ TEST_CASE("heads: what is no commit is no answer") {
 TEST_CASE("heads: only two segments at GitHub are asked of its API") {
   for (const char* url : {"https://github.com/acme", "https://github.com/acme/widgets/wiki",
                           "https://example.com/acme/widgets", "https://github.com.evil.org/a/b"}) {
-    RepoResolver resolver(one(), {}, false);
+    RepoResolver resolver(one_wish(), {}, false);
     resolver.give_access(url, "");
     CHECK(resolver.need() == RepoNeed::git_head);
   }
@@ -103,7 +103,7 @@ TEST_CASE("heads: only two segments at GitHub are asked of its API") {
 
 TEST_CASE("heads: git is told refs, and the credential in its environment alone") {
   const auto command = [](const std::string& ref, const std::string& token) {
-    RepoResolver resolver(one(ref), {}, true);
+    RepoResolver resolver(one_wish(ref), {}, true);
     resolver.give_access("https://example.com/x", token, token.empty() ? "" : "me");
     CHECK(resolver.need() == (ref.empty() ? RepoNeed::context_head : RepoNeed::git_head));
     return resolver.git();
@@ -126,7 +126,7 @@ TEST_CASE("heads: git is told refs, and the credential in its environment alone"
 }
 
 TEST_CASE("heads: a tag is the commit that it names") {
-  RepoResolver resolver(one("v1"), {}, false);
+  RepoResolver resolver(one_wish("v1"), {}, false);
   resolver.give_access("https://example.com/x", "");
   resolver.give_git(true, kOther + "\trefs/tags/v1\n" + kHead + "\trefs/tags/v1^{}\n");
   CHECK(resolver.outcome().plan->repositories[0].head == kHead);
@@ -135,7 +135,7 @@ TEST_CASE("heads: a tag is the commit that it names") {
 TEST_CASE("heads: what was told last stands in, for this URL and ref") {
   HeadMemory memory;
   const auto resolve = [&](const std::string& ref, bool tells) {
-    RepoResolver resolver(one(ref), {}, false, &memory);
+    RepoResolver resolver(one_wish(ref), {}, false, &memory);
     resolver.give_access("https://example.com/x", "");
     if (tells) {
       resolver.give_git(true, kHead + "\tHEAD\n");
@@ -170,7 +170,7 @@ TEST_CASE("heads: the memory is bounded, and what was used stays") {
 TEST_CASE("heads: a provider may go on without a commit") {
   RepoRules rules;
   rules.unknown_head = RepoRules::UnknownHead::unpinned;
-  RepoResolver resolver(many(2), rules, false);
+  RepoResolver resolver(many_wishes(2), rules, false);
   resolver.give_access("https://example.com/a", "");
   resolver.give_failure("no network");
   CHECK(resolver.index() == 1);
@@ -185,7 +185,7 @@ TEST_CASE("heads: a provider may go on without a commit") {
 }
 
 TEST_CASE("access: without it the sizes are left, and a warning without credentials") {
-  RepoRequest request = many(2);
+  RepoRequest request = many_wishes(2);
   request.resources.cpu_count = 2;
   RepoResolver resolver(request, {}, true);
   resolver.give_access("https://example.com/a", "s3cr3t-token");
@@ -205,7 +205,7 @@ TEST_CASE("access: without it the sizes are left, and a warning without credenti
 
 TEST_CASE("access: what cannot be cloned, or safely, is given up before any network") {
   const auto warning = [](const std::string& url, const std::string& token) {
-    RepoResolver resolver(one(), any_url(), true);
+    RepoResolver resolver(one_wish(), any_url(), true);
     resolver.give_access(url, token);
     CHECK(resolver.need() == RepoNeed::nothing);
     const RepoOutcome outcome = resolver.outcome();
@@ -220,14 +220,14 @@ TEST_CASE("access: what cannot be cloned, or safely, is given up before any netw
   CHECK(warning("https://example.com/a", "a\nHost: b").find("no request can carry") !=
         std::string::npos);
   for (const char* fine : {"http://127.0.0.1:80/a", "http://localhost/a"}) {
-    RepoResolver resolver(one(), any_url(), true);
+    RepoResolver resolver(one_wish(), any_url(), true);
     resolver.give_access(fine, "t");
     CHECK(resolver.need() == RepoNeed::context_head);
   }
 }
 
 TEST_CASE("access: two repositories cannot have one folder") {
-  RepoResolver resolver(many(2), {}, true);
+  RepoResolver resolver(many_wishes(2), {}, true);
   resolver.give_access("https://example.com/x/same", "");
   resolver.give_head(kHead);
   try {
@@ -246,7 +246,7 @@ TEST_CASE("access: nothing is asked where nothing is wanted") {
   CHECK_FALSE(none.plan);
   CHECK(none.complete);
   CHECK(none.warnings.empty());
-  RepoRequest sizes = many(0);
+  RepoRequest sizes = many_wishes(0);
   sizes.resources.memory_mb = 512;
   RepoResolver sized(sizes, {}, true);
   CHECK(sized.need() == RepoNeed::nothing);

@@ -18,7 +18,7 @@ namespace {
 
 using Urls = RepoRules::Urls;
 
-std::string refusal(const std::function<void()>& call) {
+std::string refused_wish(const std::function<void()>& call) {
   try {
     call();
   } catch (const TemplateError& error) {
@@ -26,8 +26,8 @@ std::string refusal(const std::function<void()>& call) {
   }
   return "nothing";
 }
-std::string refusal_of(RepoRequest request, const RepoRules& rules = {}) {
-  return refusal([&] { check(request, rules); });
+std::string refused_request(RepoRequest request, const RepoRules& rules = {}) {
+  return refused_wish([&] { check(request, rules); });
 }
 
 RepoRequest with_list() {
@@ -37,7 +37,7 @@ RepoRequest with_list() {
 }
 
 // The commands of a template's text, each operation a line.
-std::string lines(const Template& of) {
+std::string step_lines(const Template& of) {
   std::string out;
   for (const TemplateStep& step : template_steps(of)) {
     out += step.script.empty() ? step.title : step.script;
@@ -74,21 +74,21 @@ const std::string kMarkA = "mkdir -p .mastra-sandbox/repos && printf '%s' " +
 TEST_CASE("repositories: fields that contradict each other are refused") {
   RepoRequest both = with_list();
   both.repository = RepoWish{};
-  CHECK(refusal_of(both) == "exclusive /repositories");
+  CHECK(refused_request(both) == "exclusive /repositories");
   RepoRequest workspace;
   workspace.workspace_commands.emplace();
-  CHECK(refusal_of(workspace) == "exclusive /workspaceCommands");
+  CHECK(refused_request(workspace) == "exclusive /workspaceCommands");
   workspace.repository = RepoWish{};
-  CHECK(refusal_of(workspace) == "exclusive /workspaceCommands");
+  CHECK(refused_request(workspace) == "exclusive /workspaceCommands");
   RepoRequest going_on;
   going_on.continue_on_failure = false;
-  CHECK(refusal_of(going_on) == "exclusive /continueOnFailure");
+  CHECK(refused_request(going_on) == "exclusive /continueOnFailure");
   RepoRequest empty;
   empty.repositories.emplace();
   empty.workspace_commands = {"x"};
   empty.continue_on_failure = false;
-  CHECK(refusal_of(empty) == "nothing");
-  CHECK(refusal_of(RepoRequest()) == "nothing");
+  CHECK(refused_request(empty) == "nothing");
+  CHECK(refused_request(RepoRequest()) == "nothing");
 }
 
 TEST_CASE("repositories: blank commands are dropped, and the others checked") {
@@ -99,14 +99,14 @@ TEST_CASE("repositories: blank commands are dropped, and the others checked") {
   CHECK((*request.repositories)[1].setup_commands.empty());
   CHECK(request.workspace_commands == std::vector<std::string>{"a"});
   (*request.repositories)[1].setup_commands = {"a", std::string("b\0", 2)};
-  CHECK(refusal_of(request) == "not_text /repositories/1/setupCommands/1");
+  CHECK(refused_request(request) == "not_text /repositories/1/setupCommands/1");
 
   RepoRules lines;
   lines.single_line_commands = true;
   const auto one = [&](const std::string& command, const RepoRules& rules) {
     RepoRequest single;
     single.repository = RepoWish{{command}, ""};
-    return refusal_of(single, rules);
+    return refused_request(single, rules);
   };
   CHECK(one("a\nb", {}) == "nothing");
   CHECK(one("a\nb", lines) == "bad_command /repository/setupCommands/0");
@@ -119,7 +119,7 @@ TEST_CASE("repositories: refs, folders, sizes and variables are checked") {
   const auto ref = [](const std::string& text) {
     RepoRequest request;
     request.repository = RepoWish{{}, text};
-    return refusal_of(request);
+    return refused_request(request);
   };
   for (const char* good : {"main", "v1.2", "feature/x_y-z", "refs/heads/main", "0a1b2c3"})
     CHECK(ref(good) == "nothing");
@@ -131,7 +131,7 @@ TEST_CASE("repositories: refs, folders, sizes and variables are checked") {
   const auto folder = [](const std::string& text) {
     RepoRequest request;
     request.working_directory = text;
-    const std::string refused = refusal([&] { check(request, {}); });
+    const std::string refused = refused_wish([&] { check(request, {}); });
     return refused == "nothing" ? *request.working_directory : refused;
   };
   CHECK(folder("/workspace//") == "/workspace");
@@ -147,12 +147,12 @@ TEST_CASE("repositories: refs, folders, sizes and variables are checked") {
   check(none, rules);
   CHECK(none.working_directory == "/workspace");
   none.resources.cpu_count = 0;
-  CHECK(refusal_of(none) == "bad_value /resources/cpuCount");
+  CHECK(refused_request(none) == "bad_value /resources/cpuCount");
   none.resources = {1, -1};
-  CHECK(refusal_of(none) == "bad_value /resources/memoryMB");
+  CHECK(refused_request(none) == "bad_value /resources/memoryMB");
   none.resources = {};
   none.build_env = {{"A=", ""}};
-  CHECK(refusal_of(none) == "bad_name /buildEnv/A=");
+  CHECK(refused_request(none) == "bad_name /buildEnv/A=");
 }
 
 TEST_CASE("repositories: clone URLs become normal, or are refused") {
@@ -187,9 +187,10 @@ TEST_CASE("repositories: clone URLs become normal, or are refused") {
                           "ext::sh",
                           "https://example.com/a\n"}) {
     CAPTURE(bad);
-    CHECK(refusal([&] { https(bad); }) == "bad_url ");
+    CHECK(refused_wish([&] { https(bad); }) == "bad_url ");
   }
-  CHECK(refusal([&] { https("https://example.com/" + std::string(2048, 'a')); }) == "bad_url ");
+  CHECK(refused_wish([&] { https("https://example.com/" + std::string(2048, 'a')); }) ==
+        "bad_url ");
   // The password is not repeated.
   try {
     https("https://user:hunter2@example.com/a");
@@ -206,7 +207,7 @@ TEST_CASE("repositories: clone URLs become normal, or are refused") {
        {"file://host/a", "file:///a/../b", "git://host/a", "-x@host:a", "host/a:b", "git@host:-a",
         "git@host:a@b", "http://u@host/a", "/srv/a", "git@-host:a", "@host:a", "ext::sh"}) {
     CAPTURE(bad);
-    CHECK(refusal([&] { any(bad); }) == "bad_url ");
+    CHECK(refused_wish([&] { any(bad); }) == "bad_url ");
   }
 }
 
@@ -264,7 +265,7 @@ TEST_CASE("repositories: isolated, private clones come before any command of a r
   style.owner = "node";
   const Template made = repo_template(plan, style, Template().from("debian:12"));
   const std::string a(40, 'a'), b(40, 'b');
-  const std::string text = lines(made);
+  const std::string text = step_lines(made);
   const std::string auth = made.operation_text(3);
   CHECK(text.find("s3cr3t") == std::string::npos);
   CHECK(made.text().find("s3cr3t") == std::string::npos);
@@ -314,12 +315,12 @@ TEST_CASE("repositories: one alone has the simple names and markers") {
   const Template made = repo_template(plan, RepoStyle());
   CHECK(repo_secrets(plan, RepoStyle()).count("GH_TOKEN") == 1);
   CHECK(made.operation_text(1).find("git -C a checkout --detach v1") != std::string::npos);
-  CHECK(lines(made).find("> .mastra-sandbox/setup\n") != std::string::npos);
-  CHECK(lines(made).find("workspace") == lines(made).find("workspace\n"));
+  CHECK(step_lines(made).find("> .mastra-sandbox/setup\n") != std::string::npos);
+  CHECK(step_lines(made).find("workspace") == step_lines(made).find("workspace\n"));
   plan.working_directory.clear();
-  CHECK(refusal([&] { repo_template(plan, RepoStyle()); }) == "bad_path ");
+  CHECK(refused_wish([&] { repo_template(plan, RepoStyle()); }) == "bad_path ");
   plan.working_directory = "/";
-  CHECK(lines(repo_template(plan, RepoStyle())).find("-> /a ") != std::string::npos);
+  CHECK(step_lines(repo_template(plan, RepoStyle())).find("-> /a ") != std::string::npos);
 }
 
 TEST_CASE("repositories: layered, a clone knows no commit, and public ones come first") {
@@ -335,7 +336,7 @@ TEST_CASE("repositories: layered, a clone knows no commit, and public ones come 
   CHECK(made.ephemeral_envs() ==
         Template::Envs{{"CI", "1"}, {"MASTRA_REPOSITORY_ACCESS_TOKEN_0", "secret"}});
   const std::string a(40, 'a'), b(40, 'b');
-  const std::string text = lines(made);
+  const std::string text = step_lines(made);
   CAPTURE(text);
   CHECK(text.find("mkdir -p -- /workspace\n"
                   "git clone --depth=1 --single-branch -- https://example.com/x/b b\n"
@@ -352,11 +353,12 @@ TEST_CASE("repositories: layered, a clone knows no commit, and public ones come 
         std::string::npos);
   CHECK(made.text().find("secret") == std::string::npos);
   style.setup_twice = false;
-  CHECK(lines(repo_template(plan, style)).find("b b\ngit -C b fetch") != std::string::npos);
+  CHECK(step_lines(repo_template(plan, style)).find("b b\ngit -C b fetch") != std::string::npos);
   plan.repositories[1].head.reset();
-  CHECK(lines(repo_template(plan, style)).find("b b\ncd b && make b\nmkdir") != std::string::npos);
+  CHECK(step_lines(repo_template(plan, style)).find("b b\ncd b && make b\nmkdir") !=
+        std::string::npos);
   plan.repositories[1].ref = "main";
-  CHECK(lines(repo_template(plan, style))
+  CHECK(step_lines(repo_template(plan, style))
             .find("git -C b fetch origin main\ngit -C b checkout --detach FETCH_HEAD\n") !=
         std::string::npos);
 }

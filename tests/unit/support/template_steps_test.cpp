@@ -36,7 +36,7 @@ struct Ran {
 };
 
 // A step in a real shell, with the input that its secrets give.
-Ran run(const TemplateStep& step, const std::map<std::string, std::string>& secrets = {}) {
+Ran run_step(const TemplateStep& step, const std::map<std::string, std::string>& secrets = {}) {
   const Folder folder;
   const std::string input = folder.path() + "/input", script = folder.path() + "/script";
   std::ofstream(input, std::ios::binary) << secrets_input(step, secrets);
@@ -124,7 +124,7 @@ TEST_CASE("steps: installs") {
 
 TEST_CASE("steps: commands run in turn in one shell, and none swallows the next") {
   const auto ran = [](std::vector<std::string> commands) {
-    return run(step_of(Template().run_cmds(std::move(commands))));
+    return run_step(step_of(Template().run_cmds(std::move(commands))));
   };
   CHECK(ran({"x=1; cd /", "echo $x; pwd"}).out == "1\n/\n");
   CHECK(ran({"false", "echo no"}).status == 1);
@@ -149,7 +149,7 @@ TEST_CASE("steps: secrets come by stdin, byte for byte, and are gone from it") {
   std::string all;
   for (int byte = 1; byte < 256; ++byte)
     all += static_cast<char>(byte);
-  const Ran ran = run(step, {{"A", all}, {"B", "two\nlines\n"}, {"C", "not asked for"}});
+  const Ran ran = run_step(step, {{"A", all}, {"B", "two\nlines\n"}, {"C", "not asked for"}});
   CHECK(ran.status == 0);
   CHECK(ran.out.substr(0, ran.out.rfind(']') + 1) == "[" + all + "][two\nlines\n]");
   CHECK(step.script.find(all) == std::string::npos);
@@ -167,13 +167,13 @@ TEST_CASE("steps: secrets come by stdin, byte for byte, and are gone from it") {
   operation.commands = {"exit 3"};
   const TemplateStep plain = step_of(Template().run_with_secrets(operation));
   CHECK(plain.script == "eval 'exit 3'");
-  CHECK(run(plain).status == 3);
+  CHECK(run_step(plain).status == 3);
 }
 
 TEST_CASE("steps: paths and packages of any bytes stay one word") {
   const Folder folder;
   const std::string odd = folder.path() + "/-a 'b' $(c) \"d\"\n;é";
-  CHECK(run(step_of(Template().set_workdir(odd))).status == 0);
+  CHECK(run_step(step_of(Template().set_workdir(odd))).status == 0);
   CHECK(std::filesystem::is_directory(odd));
 }
 

@@ -15,7 +15,7 @@ using namespace sandforge;
 namespace {
 
 // "FAULT POINTER" of what the call throws.
-std::string refusal(const std::function<void()>& call) {
+std::string refused_by(const std::function<void()>& call) {
   try {
     call();
   } catch (const TemplateError& error) {
@@ -25,8 +25,8 @@ std::string refusal(const std::function<void()>& call) {
   }
   return "nothing";
 }
-std::string refusal_of(const std::string& text) {
-  return refusal([&] { Template::parse(text); });
+std::string refused_text(const std::string& text) {
+  return refused_by([&] { Template::parse(text); });
 }
 std::string with_operations(const std::string& operations) {
   return "{\"schemaVersion\":1,\"operations\":[" + operations + "]}";
@@ -140,7 +140,7 @@ TEST_CASE("template: ephemeral values are beside it, and in no text") {
   CHECK(secret.identity() == plain.identity());
   CHECK(secret.ephemeral_envs() == Template::Envs{{"A", "three"}, {"B", "two"}});
   CHECK(Template::parse(secret.text()).ephemeral_envs().empty());
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] {
           static_cast<void>(plain.set_ephemeral_envs({{"A=", "x"}}));
         }) == "bad_name /ephemeral/A=");
 }
@@ -237,7 +237,7 @@ TEST_CASE("template: the limits hold at their edges") {
   const Template plain;
   const std::string longest(32'768, 'x');
   CHECK_NOTHROW(plain.run_cmd(longest));
-  CHECK(refusal([&] { static_cast<void>(plain.run_cmd(longest + "x")); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.run_cmd(longest + "x")); }) ==
         "too_long /operations/0/args/0 at 0");
   // UTF-16 units: one for é, two for an emoji.
   std::string accents, faces;
@@ -247,26 +247,26 @@ TEST_CASE("template: the limits hold at their edges") {
     faces += "\U0001F600";
   CHECK_NOTHROW(plain.run_cmd(accents));
   CHECK_NOTHROW(plain.run_cmd(faces));
-  CHECK(refusal([&] { static_cast<void>(plain.run_cmd(faces + "x")); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.run_cmd(faces + "x")); }) ==
         "too_long /operations/0/args/0 at 0");
   CHECK_NOTHROW(plain.with_family(std::string(200, 'f')));
-  CHECK(refusal([&] { static_cast<void>(plain.with_family(std::string(201, 'f'))); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.with_family(std::string(201, 'f'))); }) ==
         "too_long /family");
 
   const std::vector<std::string> full(512, "p");
   CHECK_NOTHROW(plain.apt_install(full));
   auto more = full;
   more.emplace_back("p");
-  CHECK(refusal([&] { static_cast<void>(plain.apt_install(more)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.apt_install(more)); }) ==
         "too_many /operations/0/args/0 at 0");
-  CHECK(refusal([&] { static_cast<void>(plain.run_cmds(more)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.run_cmds(more)); }) ==
         "too_many /operations/0/args/0 at 0");
   Template::Envs envs;
   for (int i = 0; i < 512; ++i)
     envs["V" + std::to_string(i)] = "";
   CHECK_NOTHROW(plain.set_envs(envs));
   envs["W"] = "";
-  CHECK(refusal([&] { static_cast<void>(plain.set_envs(envs)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(plain.set_envs(envs)); }) ==
         "too_many /operations/0/args/0 at 0");
 }
 
@@ -276,9 +276,9 @@ TEST_CASE("template: sizes and bases count among the operations") {
     many = many.run_cmd("x");
   const Template full = many.from("x");
   CHECK(Template::parse(full.text()).text() == full.text());
-  CHECK(refusal([&] { static_cast<void>(full.run_cmd("x")); }) == "too_many /operations");
-  CHECK(refusal([&] { static_cast<void>(full.cpu_count(1)); }) == "too_many /operations");
-  CHECK(refusal([&] { static_cast<void>(full.memory_mb(1)); }) == "too_many /operations");
+  CHECK(refused_by([&] { static_cast<void>(full.run_cmd("x")); }) == "too_many /operations");
+  CHECK(refused_by([&] { static_cast<void>(full.cpu_count(1)); }) == "too_many /operations");
+  CHECK(refused_by([&] { static_cast<void>(full.memory_mb(1)); }) == "too_many /operations");
   CHECK_NOTHROW(full.from("y"));
 }
 
@@ -292,16 +292,16 @@ TEST_CASE("template: the whole text cannot exceed 256 KiB, family included") {
   const Template full = large.run_cmd(std::string(left, 'x'));
   CHECK(full.text().size() == 262'144);
   CHECK(Template::parse(full.text()).text() == full.text());
-  CHECK(refusal([&] { static_cast<void>(large.run_cmd(std::string(left + 1, 'x'))); }) ==
+  CHECK(refused_by([&] { static_cast<void>(large.run_cmd(std::string(left + 1, 'x'))); }) ==
         "too_large ");
-  CHECK(refusal([&] { static_cast<void>(full.with_family("f")); }) == "too_large ");
-  CHECK(refusal([&] { static_cast<void>(full.cpu_count(1)); }) == "too_large ");
-  CHECK(refusal_of(full.text() + " ") == "too_large ");
+  CHECK(refused_by([&] { static_cast<void>(full.with_family("f")); }) == "too_large ");
+  CHECK(refused_by([&] { static_cast<void>(full.cpu_count(1)); }) == "too_large ");
+  CHECK(refused_text(full.text() + " ") == "too_large ");
   const Template headed = large.memory_mb(1);
   const std::size_t less =
       262'144 - headed.text().size() - std::string(R"(,{"args":[""],"method":"runCmd"})").size();
   CHECK(headed.run_cmd(std::string(less, 'x')).text().size() == 262'144);
-  CHECK(refusal([&] { static_cast<void>(headed.run_cmd(std::string(less + 1, 'x'))); }) ==
+  CHECK(refused_by([&] { static_cast<void>(headed.run_cmd(std::string(less + 1, 'x'))); }) ==
         "too_large ");
 }
 
@@ -311,44 +311,46 @@ TEST_CASE("template: what the builder refuses, with its place") {
   const auto secrets = [&](auto change) {
     RunWithSecrets step = secret_step();
     change(step);
-    return refusal([&] { static_cast<void>(two.run_with_secrets(step)); });
+    return refused_by([&] { static_cast<void>(two.run_with_secrets(step)); });
   };
-  CHECK(refusal([&] { static_cast<void>(two.run_cmd("")); }) == "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.run_cmds({})); }) == "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] { static_cast<void>(two.run_cmd("")); }) ==
+        "empty /operations/2/args/0 at 2");
+  CHECK(refused_by([&] { static_cast<void>(two.run_cmds({})); }) ==
+        "empty /operations/2/args/0 at 2");
+  CHECK(refused_by([&] {
           static_cast<void>(two.run_cmds({"a", ""}));
         }) == "empty /operations/2/args/0/1 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.run_cmd(nul)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.run_cmd(nul)); }) ==
         "not_text /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.run_cmd("\xff")); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.run_cmd("\xff")); }) ==
         "not_text /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.from("")); }) == "empty /operations/0/args/0 at 0");
-  CHECK(refusal([&] { static_cast<void>(two.cpu_count(0)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.from("")); }) == "empty /operations/0/args/0 at 0");
+  CHECK(refused_by([&] { static_cast<void>(two.cpu_count(0)); }) ==
         "bad_value /operations/0/args/0 at 0");
-  CHECK(refusal([&] { static_cast<void>(two.memory_mb(-1)); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.memory_mb(-1)); }) ==
         "bad_value /operations/1/args/0 at 1");
-  CHECK(refusal([&] { static_cast<void>(two.memory_mb((std::int64_t{1} << 53))); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.memory_mb((std::int64_t{1} << 53))); }) ==
         "bad_value /operations/1/args/0 at 1");
   CHECK_NOTHROW(two.memory_mb((std::int64_t{1} << 53) - 1));
-  CHECK(refusal([&] { static_cast<void>(two.set_workdir("")); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.set_workdir("")); }) ==
         "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] {
           static_cast<void>(two.set_envs({{"", "x"}}));
         }) == "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] {
           static_cast<void>(two.set_envs({{"A=B", "x"}}));
         }) == "bad_name /operations/2/args/0/A=B at 2");
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] {
           static_cast<void>(two.set_envs({{"A\n", "x"}}));
         }) == "bad_name /operations/2/args/0/A\n at 2");
-  CHECK(refusal([&] {
+  CHECK(refused_by([&] {
           static_cast<void>(two.set_envs({{"A/~", nul}}));
         }) == "not_text /operations/2/args/0/A~1~0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.apt_install({})); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.apt_install({})); }) ==
         "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.pip_install({""})); }) ==
+  CHECK(refused_by([&] { static_cast<void>(two.pip_install({""})); }) ==
         "empty /operations/2/args/0 at 2");
-  CHECK(refusal([&] { static_cast<void>(two.with_family("")); }) == "empty /family");
+  CHECK(refused_by([&] { static_cast<void>(two.with_family("")); }) == "empty /family");
   CHECK(secrets([](auto& s) { s.output = ""; }) == "empty /operations/2/args/1/output at 2");
   for (const char* output : {"srv", "/", "//", "/.", "/srv/..", "/../srv"}) {
     CAPTURE(output);
@@ -439,11 +441,11 @@ TEST_CASE("template: what the reader refuses, with its place") {
             "empty /operations/0/args/1/owner at 0"},
        }) {
     CAPTURE(text);
-    CHECK(refusal_of(text) == why);
+    CHECK(refused_text(text) == why);
   }
   std::string operations;
   for (int i = 0; i < 257; ++i)
     operations += (i == 0 ? "" : ",") + std::string(R"({"method":"cpuCount","args":[1]})");
-  CHECK(refusal_of(with_operations(operations)) == "too_many /operations");
-  CHECK(refusal_of(std::string(100, '[')) == "not_a_template ");
+  CHECK(refused_text(with_operations(operations)) == "too_many /operations");
+  CHECK(refused_text(std::string(100, '[')) == "not_a_template ");
 }
