@@ -110,6 +110,9 @@ TemplateFn Builds::document_of(const Recipe& recipe) const {
     provider->lane().post([provider, recipe, held] {
       builds_of(*provider)->resolve(recipe, [held](Result<ResolvedTemplate> resolved) {
         if (!resolved.ok()) return std::move(*held)(std::move(resolved).error());
+        // The start goes on without it, and says why.
+        if (!resolved->document && !resolved->warnings.empty())
+          return std::move(*held)(Error(Status::unavailable, resolved->warnings.front()));
         std::move (*held)(std::move(resolved->document));
       });
     });

@@ -2,34 +2,47 @@
 // takes three seconds by the host's clock, of set-up commands it knows `exit N`, and the one
 // command of a sandbox, `image`, says what it booted.
 #include <sandforge/plugin/plugin.hpp>
-#include <sandforge/support/hash.hpp>
+#include <sandforge/support/template_steps.hpp>
 
 #include <map>
 
 using namespace sandforge::plugin;
-namespace json = sandforge::json;
+using sandforge::RepoOutcome;
+using sandforge::RepoRules;
+using sandforge::RepoStyle;
+using sandforge::Template;
 
-// A template as text: the same wish gives the same text, and so the same identity. A token of the
-// repository is used here and goes no further.
-std::string document_of(const Context& context, const Settings& settings, const StopToken& stop) {
-  json::Object document;
-  document.set("cpus", settings.integer("cpus").value_or(1));
-  document.set("packages", settings.string("packages").value_or(""));
-  if (context.setup_command()) document.set("setup", *context.setup_command());
-  if (context.has_repository()) {
-    const RepositoryAccess access = context.repository_access().get(stop);
-    document.set("repository", access.clone_url);
-    if (context.has_resolve_head()) {
-      const auto head = context.resolve_head(access.clone_url, access.token).get(stop);
-      document.set("head", head.value_or("HEAD"));
-    }
-  }
-  return json::write(json::Value(std::move(document)));
+// How repositories become steps here: clones by themselves, with their tokens as secrets.
+RepoRules repo_rules() {
+  RepoRules rules;
+  rules.urls = RepoRules::Urls::any;
+  rules.working_directory = "/workspace";
+  return rules;
+}
+// The machine that the settings ask for; of a session without repositories also its set-up.
+Template machine_of(const Context& context, const Settings& settings) {
+  Template machine = Template().cpu_count(settings.integer("cpus").value_or(1));
+  const std::string packages = settings.string("packages").value_or("");
+  if (!packages.empty()) machine = machine.apt_install({packages});
+  if (context.has_repository()) return machine;
+  for (const std::string& command : commands_of(context.setup_command()))
+    machine = machine.run_cmd(command);
+  return machine;
 }
 // Which older images are better than nothing: those of the repository, with as many CPUs.
 std::string family_of(const Context& context, const Settings& settings) {
   return context.repo_full_name().value_or("none") + "/" +
          std::to_string(settings.integer("cpus").value_or(1));
+}
+// The whole template of a session. A token is used here and goes no further.
+ResolvedTemplate template_of(const Context& context, const Settings& settings,
+                             const StopToken& stop) {
+  const Template machine = machine_of(context, settings);
+  RepoOutcome outcome = resolve_repo_template(context, request_of(context), repo_rules(), stop);
+  if (!outcome.plan && outcome.complete) outcome.plan.emplace();  // no repository: the machine
+  ResolvedTemplate resolved = resolved_template(outcome, RepoStyle(), machine);
+  resolved.family = family_of(context, settings);
+  return resolved;
 }
 
 // The images that were built or are being built. Calls come on several threads of the host's pool.
@@ -39,7 +52,7 @@ class Kitchen {
 
   // Begins the build, or finds it; one that failed is tried again.
   Build build(const std::string& document, const std::string& family) {
-    const std::string identity = sandforge::sha256_hex(document);
+    const std::string identity = Template::parse(document).identity();
     const std::lock_guard lock(mutex_);
     const auto found = images_.find(identity);
     if (found == images_.end() || status_of(found->second) == BuildStatus::failed) {
@@ -85,11 +98,16 @@ class Kitchen {
     bool cancelled;
     std::string exit_code;  // of its set-up
   };
-  // N of a set-up command `exit N`.
+  // N of the first step that ends in `exit N`.
   static std::string exit_code(const std::string& document) {
-    const auto at = document.find("exit ");
-    if (at == std::string::npos) return "0";
-    return document.substr(at + 5, document.find_first_not_of("0123456789", at + 5) - at - 5);
+    for (const auto& step : sandforge::template_steps(Template::parse(document))) {
+      const auto at = step.script.rfind("exit ");
+      if (at == std::string::npos) continue;
+      const std::string code = step.script.substr(at + 5);
+      const bool number = code.find_first_not_of("0123456789") == std::string::npos;
+      if (number && !code.empty() && code != "0") return code;
+    }
+    return "0";
   }
   static BuildStatus status_of(const Image& image) {
     if (image.cancelled) return BuildStatus::failed;
@@ -178,7 +196,7 @@ class KitchenSandbox : public Sandbox {
     started.provenance = Provenance::base;
     const auto document = starting.template_document();
     if (!document) return "base";
-    Build build = kitchen_.find(sandforge::sha256_hex(*document));
+    Build build = kitchen_.find(Template::parse(*document).identity());
     if (build.status == BuildStatus::unknown) build = kitchen_.build(*document, family_);
     const auto older = kitchen_.newest(family_);
     if (build.status == BuildStatus::ready) {
@@ -223,15 +241,12 @@ class KitchenFactory : public FactorySandbox,
   BasicBuilds<Blocking>* builds() override { return this; }
 
   ResolvedTemplate resolve(Context context, Settings settings, StopToken stop) override {
-    ResolvedTemplate resolved;
-    resolved.document = document_of(context, settings, stop);
-    resolved.identity = sandforge::sha256_hex(*resolved.document);
-    resolved.family = family_of(context, settings);
-    return resolved;
+    return template_of(context, settings, stop);
   }
   Build start(BuildRequest request, StopToken stop) override {
-    return kitchen_.build(document_of(request.context, request.settings, stop),
-                          family_of(request.context, request.settings));
+    const ResolvedTemplate resolved = template_of(request.context, request.settings, stop);
+    if (!resolved.document) throw Error(Code::unavailable, resolved.warnings.front());
+    return kitchen_.build(*resolved.document, resolved.family);
   }
   Build get(BuildRequest request, StopToken) override { return kitchen_.find(request.build_id); }
   bool can_list() const override { return true; }

@@ -1,5 +1,6 @@
 // The example with templates and builds, but for the one fault that its option names.
 #include <sandforge/plugin/plugin.hpp>
+#include <sandforge/support/hash.hpp>
 
 #pragma push_macro("SANDFORGE_PLUGIN")
 #undef SANDFORGE_PLUGIN
@@ -19,12 +20,21 @@ class CrookedKitchen : public KitchenFactory {
     return KitchenFactory::create(std::move(context), std::move(settings));
   }
   ResolvedTemplate resolve(Context context, Settings settings, StopToken stop) override {
+    if (fault_ == "asks twice" && context.has_repository()) context.repository_access().get(stop);
     auto resolved = KitchenFactory::resolve(context, settings, stop);
     if (fault_ == "identity by session")
       resolved.identity = sandforge::sha256_hex(context.session_id().value_or(""));
     if (fault_ == "token in the template" && context.has_repository())
-      resolved.document->insert(
-          1, "\"token\":\"" + context.repository_access().get(stop).token + "\",");
+      resolved.document = Template::parse(*resolved.document)
+                              .run_cmd("echo " + context.repository_access().get(stop).token)
+                              .text();
+    // Nothing is left of what tells a set-up that may fail from another one.
+    if (fault_ == "forgets who goes on" && resolved.document) {
+      const auto at = resolved.document->find("( cd fails");
+      if (at != std::string::npos)
+        resolved.document->replace(at, resolved.document->find('"', at) - at, "cd fails && exit 7");
+      resolved.identity = Template::parse(*resolved.document).identity();
+    }
     return resolved;
   }
   Build start(BuildRequest request, StopToken stop) override {
@@ -33,9 +43,12 @@ class CrookedKitchen : public KitchenFactory {
     return KitchenFactory::start(std::move(request), stop);
   }
   Build get(BuildRequest request, StopToken stop) override {
+    const bool goes_on = request.context.continues_on_failure();
     Build build = KitchenFactory::get(std::move(request), stop);
     if (fault_ == "invents a status" && build.status == BuildStatus::unknown)
       build.status = BuildStatus::ready;
+    if (fault_ == "ends at a failure" && goes_on && build.status == BuildStatus::ready)
+      build.status = BuildStatus::failed;
     if (fault_ == "says not why") build.error.clear();
     build.error += kept_;
     return build;

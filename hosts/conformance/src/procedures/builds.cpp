@@ -1,4 +1,4 @@
-// E04 to E13, E15, E16: templates and builds. What a template is made of is the provider's: the
+// E04 to E16: templates and builds. What a template is made of is the provider's: the
 // cases vary the settings by the schema, the set-up command and the repository, and hold the
 // answers against each other.
 #include "builds.hpp"
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -35,6 +36,14 @@ Recipe with_setup(Recipe recipe, const std::string& command) {
 
 // ---- E04
 
+// What a document asks for. Its family says only what may stand in for it.
+std::string without_family(const std::string& document) {
+  auto parsed = json::parse(document);
+  if (!parsed || !parsed.value.is_object()) return document;
+  parsed.value.as_object().erase("family");
+  return json::write_canonical(parsed.value);
+}
+
 // A document has one identity, and another document has another.
 class Identities {
  public:
@@ -42,10 +51,11 @@ class Identities {
     if (!resolved.document) return;
     CAPTURE(*resolved.document);
     CHECK(is_digest(resolved.identity));
-    const auto of_document = documents_.emplace(*resolved.document, resolved.identity).first;
+    const std::string wish = without_family(*resolved.document);
+    const auto of_document = documents_.emplace(wish, resolved.identity).first;
     CHECK(of_document->second == resolved.identity);
-    const auto of_identity = identities_.emplace(resolved.identity, *resolved.document).first;
-    CHECK(of_identity->second == *resolved.document);
+    const auto of_identity = identities_.emplace(resolved.identity, wish).first;
+    CHECK(of_identity->second == wish);
   }
   std::size_t size() const { return documents_.size(); }
 
@@ -370,6 +380,121 @@ void status_after_restart(Host& host) {
   }
 }
 
+// ---- E09
+
+// Public repositories of this machine, each with one commit.
+class Repositories {
+ public:
+  Repositories(Host& host, const std::vector<std::string>& names) : folder_(host.scratch()) {
+    for (const auto& name : names) {
+      const auto at = (folder_ / name).string();
+      const std::string git = "git -C '" + at + "' -c user.name=suite -c user.email=suite@invalid ";
+      const std::string text = "{ git init -q '" + at + "' && echo " + name + " > '" + at +
+                               "/name' && " + git + "add name && " + git +
+                               "commit -q -m first; } >/dev/null 2>&1";
+      if (std::system(text.c_str()) != 0)
+        unverified("git is not to be had on this machine: no repositories can be made");
+    }
+  }
+  SessionRepository of(const std::string& name, std::vector<std::string> setup,
+                       const std::shared_ptr<std::map<std::string, int>>& asked) const {
+    SessionRepository repository;
+    repository.setup_commands = std::move(setup);
+    repository.access = [url = "file://" + (folder_ / name).string(), name,
+                         asked](Handler<RepositoryAccess> done) {
+      ++(*asked)[name];
+      RepositoryAccess access;
+      access.clone_url = url;
+      std::move(done)(std::move(access));
+    };
+    return repository;
+  }
+  // The commit, as a host knows it.
+  static std::string head(const std::string& url) {
+    std::ifstream in(url.substr(std::string("file://").size()) + "/.git/HEAD");
+    std::string ref;
+    std::getline(in, ref);
+    std::ifstream commit(url.substr(std::string("file://").size()) + "/.git/" +
+                         (ref.rfind("ref: ", 0) == 0 ? ref.substr(5) : ref));
+    std::getline(commit, ref);
+    return ref;
+  }
+
+ private:
+  const fs::path folder_;
+};
+
+std::string line_of_warnings(const ResolvedTemplate& resolved) {
+  std::string out;
+  for (const auto& warning : resolved.warnings)
+    out += ": " + warning;
+  return out;
+}
+
+// What the machine of the build has of it.
+void check_checkouts(Host& host, const Recipe& recipe) {
+  const auto sandbox = make(host, recipe);
+  CHECK((sandbox->start().provenance == Provenance::exact));
+  if (host.has("commands.own")) return;
+  CHECK(read_file(*sandbox, ".mastra-sandbox/setup-failed") == "fails\n");
+  for (const std::string name : {"first", "fails", "last"}) {
+    CAPTURE(name);
+    CHECK(read_file(*sandbox, name + "/name") == name + "\n");
+    CHECK(read_file(*sandbox, ".mastra-sandbox/repos/" + name).rfind("sha256:", 0) == 0);
+  }
+  CHECK(exists(*sandbox, "last/set-up"));
+  CHECK(read_file(*sandbox, "workspace-set-up") == "once\n");
+  CHECK(read_file(*sandbox, ".mastra-sandbox/workspace-setup").rfind("sha256:", 0) == 0);
+}
+
+void many_repositories(Host& host) {
+  const Builds builds(host);
+  const Repositories repositories(host, {"first", "fails", "last"});
+  const auto asked = std::make_shared<std::map<std::string, int>>();
+  const auto recipe = [&](const std::vector<std::string>& names, const std::string& fails,
+                          bool goes_on) {
+    return with(recipe_of(host), [&](SessionContext& c) {
+      c.repos.emplace();
+      for (const auto& name : names)
+        c.repos->push_back(
+            repositories.of(name, {name == "fails" ? fails : "touch set-up"}, asked));
+      c.workspace_setup_commands = {"echo once >> workspace-set-up"};
+      c.continue_on_setup_failure = goes_on;
+      c.resolve_head = [](std::string url, std::string, Handler<std::optional<std::string>> done) {
+        std::move(done)(std::optional<std::string>(Repositories::head(url)));
+      };
+    });
+  };
+  const std::vector<std::string> names = {"first", "fails", "last"};
+  const auto good = recipe(names, "true", false);
+  const auto resolved = builds.resolve(good);
+  if (!resolved.document)
+    unverified("repositories of this machine give no template" + line_of_warnings(resolved));
+  for (const auto& name : names)
+    CHECK((*asked)[name] == 1);
+
+  const auto continued = recipe(names, "exit 7", true);
+  const auto strict = recipe(names, "exit 7", false);
+  Identities seen;
+  for (const auto& one :
+       {good, continued, strict, recipe({"last", "fails", "first"}, "true", false),
+        recipe({"first", "last"}, "true", false),
+        with(good, [](SessionContext& c) { c.workspace_setup_commands = {"echo twice"}; })})
+    seen.add(builds.resolve(one));
+  CHECK(seen.size() == 6);
+
+  const auto plain = builds.ended(good, builds.start(good));
+  if (plain.status != BuildStatus::ready)
+    unverified("its builds cannot reach repositories of this machine: " + plain.error);
+  const auto failed = builds.ended(strict, builds.start(strict));
+  CHECK(to_string(failed.status) == "failed");
+  CHECK(failed.error.find("7") != std::string::npos);
+  const auto over = builds.ended(continued, builds.start(continued));
+  CAPTURE(over.error);
+  REQUIRE(to_string(over.status) == "ready");
+  check_checkouts(host, continued);
+}
+
 // ---- E14
 
 void contradictions(Host& host) {
@@ -405,6 +530,7 @@ void add_builds(Procedures& to) {
   to["builds.cancelled"] = cancelled_build;
   to["builds.no_other_size"] = no_other_size;
   to["builds.status_after_restart"] = status_after_restart;
+  to["builds.many_repositories"] = many_repositories;
   to["builds.contradictions"] = contradictions;
 }
 

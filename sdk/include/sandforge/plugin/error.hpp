@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sandforge/support/json.hpp>
+#include <sandforge/support/template_error.hpp>
 
 #include <chrono>
 #include <exception>
@@ -33,7 +34,8 @@ enum class Code : sf_status {
 
 /*
  * What an author throws, and what the wrappers of host services throw. The layer reports it to the
- * host with all of its parts. Any other exception is reported as Code::internal.
+ * host with all of its parts, and a TemplateError as Code::invalid. Any other exception is reported
+ * as Code::internal.
  *
  *   throw Error(Code::not_found, "no such folder").detail("path", path);
  *
@@ -110,6 +112,15 @@ inline sf_error plain_error(sf_status code, std::string_view message) noexcept {
   return {sizeof(sf_error), code, 0, to_str(message), {nullptr, 0}, SF_NONE};
 }
 
+// What is wrong with a template is wrong with what the host was given.
+inline Error error_of(const TemplateError& wrong) {
+  Error error(Code::invalid, wrong.what());
+  error.detail("reason", to_string(wrong.fault()));
+  if (!wrong.pointer().empty()) error.detail("pointer", wrong.pointer());
+  if (wrong.operation()) error.detail("operation", static_cast<long long>(*wrong.operation()));
+  return error;
+}
+
 inline sf_error error_of(const Error& error, std::string_view details) noexcept {
   sf_error e = plain_error(static_cast<sf_status>(error.code()), error.message());
   e.details = to_str(details);
@@ -135,6 +146,14 @@ void with_error(const std::exception_ptr& exception, Use use) noexcept {
     }
     error = error_of(e, details);
     use(error);
+  } catch (const TemplateError& e) {
+    std::exception_ptr converted;
+    try {
+      converted = std::make_exception_ptr(error_of(e));
+    } catch (...) {
+      converted = std::current_exception();
+    }
+    with_error(converted, std::move(use));
   } catch (const std::exception& e) {
     error.message = to_str(std::string_view(e.what()));
     use(error);

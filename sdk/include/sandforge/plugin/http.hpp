@@ -267,6 +267,11 @@ class HttpClient {
             }};
   }
 
+  // For the layer. On the lane; a request that has begun goes on without its client.
+  void begin(const std::shared_ptr<detail::HttpExchange>& exchange) const {
+    exchange->begin(client_);
+  }
+
  private:
   const Lane lane_;
   sf_http_client* client_ = nullptr;

@@ -9,6 +9,7 @@
 #include "export.hpp"
 #include "host_commands.hpp"
 #include "http.hpp"
+#include "repo_template.hpp"
 #if defined(__cpp_impl_coroutine)
-#include "coroutine.hpp"
+#include "repo_template_task.hpp"
 #endif

@@ -5,10 +5,15 @@
 
 namespace sandforge::testing {
 
-// Values that the test puts in; an empty one is absent. A repository has clone_url and token. It
-// must outlive the sandbox that has it: refs is 1 again when nobody else holds it.
+// Values that the test puts in; an empty one is absent. A repository has clone_url and token, or
+// each of repositories has them. It must outlive the sandbox that has it: refs is 1 again when
+// nobody else holds it.
 class Context : public sf_context {
  public:
+  struct Repository {
+    std::string clone_url;
+    std::string token;
+  };
   std::string session_id = "session-1";
   std::string sandbox_id;
   std::string working_directory;
@@ -16,6 +21,12 @@ class Context : public sf_context {
   std::string clone_url;
   std::string token;
   std::string head;
+  std::string setup_command;  // JSON, as the next two
+  std::string repos;          // [{"setupCommand": …}]
+  std::string workspace_setup_command;
+  std::vector<Repository> repositories;  // the list form, with what repos says of each
+  bool continues_on_failure = false;
+  Failure head_failure;  // of every head that is asked for
   std::atomic<int> refs{1};
 
   Context() {
@@ -26,12 +37,14 @@ class Context : public sf_context {
         [](sf_context* c) noexcept -> const sf_context_fields* { return of(c).fill(); },
         [](sf_context* c, sf_lane* lane, std::uint32_t index, sf_access_completion done, sf_op** op,
            const sf_error_sink* err) noexcept {
-          if (of(c).clone_url.empty() || index > 0)
-            return refuse(err, SF_NOT_FOUND, "no repository");
+          if (index >= of(c).count()) return refuse(err, SF_NOT_FOUND, "no repository");
           Op::give(op, nullptr);
-          Lane::of(lane).post([done, c] {
-            const sf_repository_access access{sizeof access, str(of(c).clone_url), str("bearer"),
-                                              str(of(c).token), str("git")};
+          Lane::of(lane).post([done, c, index] {
+            const Repository one = of(c).repositories.empty()
+                                       ? Repository{of(c).clone_url, of(c).token}
+                                       : of(c).repositories[index];
+            const sf_repository_access access{sizeof access, str(one.clone_url), str("bearer"),
+                                              str(one.token), str("git")};
             done.done(done.ctx, nullptr, &access);
           });
           return sf_status{SF_OK};
@@ -40,6 +53,10 @@ class Context : public sf_context {
            const sf_error_sink*) noexcept {
           Op::give(op, nullptr);
           Lane::of(lane).post([done, c] {
+            if (of(c).head_failure) {
+              const sf_error why = of(c).head_failure.view();
+              return done.done(done.ctx, &why, {nullptr, 0});
+            }
             const bool none = of(c).head.empty();
             done.done(done.ctx, nullptr, none ? sf_str{nullptr, 0} : str(of(c).head));
           });
@@ -50,6 +67,10 @@ class Context : public sf_context {
 
  private:
   static Context& of(sf_context* c) { return *static_cast<Context*>(c); }
+  std::uint32_t count() const {
+    if (!repositories.empty()) return static_cast<std::uint32_t>(repositories.size());
+    return clone_url.empty() ? 0 : 1;
+  }
   static sf_str maybe(const std::string& v) { return v.empty() ? sf_str{nullptr, 0} : str(v); }
   const sf_context_fields* fill() {
     fields_ = {};
@@ -58,9 +79,14 @@ class Context : public sf_context {
     fields_.sandbox_id = maybe(sandbox_id);
     fields_.working_directory = maybe(working_directory);
     fields_.repo_full_name = maybe(repo_full_name);
-    fields_.repo_count = clone_url.empty() ? 0 : 1;
-    fields_.flags = SF_CONTEXT_SESSION | (clone_url.empty() ? 0 : SF_CONTEXT_HAS_REPOSITORY) |
-                    (head.empty() ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD);
+    fields_.setup_command = maybe(setup_command);
+    fields_.workspace_setup_command = maybe(workspace_setup_command);
+    fields_.repos = maybe(repos);
+    fields_.repo_count = count();
+    fields_.flags = SF_CONTEXT_SESSION | (count() == 0 ? 0 : SF_CONTEXT_HAS_REPOSITORY) |
+                    (repositories.empty() ? 0 : SF_CONTEXT_LIST_FORM) |
+                    (continues_on_failure ? SF_CONTEXT_CONTINUE_ON_FAILURE : 0) |
+                    (head.empty() && !head_failure ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD);
     return &fields_;
   }
   sf_context_fields fields_{};
