@@ -66,6 +66,8 @@ class FaultySandbox final : public SandboxBackend, public ProcessesBackend {
   ProcessesBackend* processes() noexcept override {
     return inner_->processes() != nullptr ? this : nullptr;
   }
+  // As they are: no plan names a fault of theirs.
+  SnapshotsBackend* snapshots() noexcept override { return inner_->snapshots(); }
 
   void list(Handler<std::vector<ProcessInfo>> done) override {
     run(FaultPoint::list, std::move(done),

@@ -10,6 +10,7 @@
 #include "sandforge/backend.hpp"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
+#include "sandforge/ext/snapshot.h"
 
 namespace sandforge::plugin {
 
@@ -48,6 +49,7 @@ struct SandboxCore {
   sf_sandbox* raw = nullptr;
   const sf_processes_ext* processes = nullptr;
   const sf_pty_ext* pty = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
 };
 
 Result<std::shared_ptr<SandboxBackend>> create_sandbox(std::shared_ptr<ProviderCore> provider,

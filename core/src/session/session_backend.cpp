@@ -132,6 +132,7 @@ class SessionBackend final : public SandboxBackend,
   }
 
   ProcessesBackend* processes() noexcept override { return inner_->processes(); }
+  SnapshotsBackend* snapshots() noexcept override { return inner_->snapshots(); }
 
  private:
   using Action = std::function<void(SandboxBackend&, Handler<void>)>;

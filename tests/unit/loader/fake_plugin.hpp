@@ -16,6 +16,7 @@
 #include "sandforge/abi.h"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
+#include "sandforge/ext/snapshot.h"
 
 namespace sandforge::test {
 
@@ -150,6 +151,7 @@ struct FakeSandbox : sf_sandbox {
   Spawn on_spawn;
   const sf_processes_ext* processes = nullptr;
   const sf_pty_ext* pty = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
   sf_context* context = nullptr;
   sf_lane* lane = nullptr;
 
@@ -201,6 +203,7 @@ struct FakeSandbox : sf_sandbox {
         },
         [](sf_sandbox* self, sf_str id) noexcept -> const void* {
           if (copy(id) == SF_EXT_PTY) return of(self).pty;
+          if (copy(id) == SF_EXT_SNAPSHOT) return of(self).snapshots;
           return copy(id) == SF_EXT_PROCESSES ? of(self).processes : nullptr;
         },
         [](sf_sandbox* self) noexcept { delete static_cast<FakeSandbox*>(self); }};
@@ -318,6 +321,7 @@ class Bench {
       sandbox = new FakeSandbox;
       if (processes != nullptr) sandbox->processes = processes;
       sandbox->pty = pty;
+      sandbox->snapshots = snapshots;
       sandbox->lane = request.lane;
       request.lane->vtbl->retain(request.lane);
       if (request.context != nullptr) {
@@ -352,6 +356,7 @@ class Bench {
   FakeSandbox* sandbox = nullptr;    // owned by its backend
   const sf_pty_ext* pty = nullptr;   // given to the sandboxes that are made from now on
   const sf_processes_ext* processes = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
   std::function<sf_status(const sf_open_request&, sf_provider**, const sf_error_sink*)> on_open;
 
  private:
