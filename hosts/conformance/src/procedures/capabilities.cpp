@@ -84,6 +84,7 @@ const std::map<std::string, Probe>& probes() {
          config.idle_timeout = 2s;
          host.make(config)->start();
        }},
+      {"checkpoints", [](Host&, Sandbox& sandbox) { sandbox.snapshot(); }},
       {"template", [](Host& host, Sandbox&) { Builds(host).resolve(recipe_of(host)); }},
       {"builds", [](Host& host, Sandbox&) { Builds(host).start(recipe_of(host)); }},
       {"builds.history", [](Host& host, Sandbox&) { Builds(host).list(recipe_of(host)); }},
