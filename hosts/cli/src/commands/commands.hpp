@@ -11,6 +11,7 @@ int exec_command(App& app, const ExecArguments& arguments);
 int ps_command(App& app, const PsArguments& arguments);
 int stop_command(App& app, const StopArguments& arguments);
 int remove_command(App& app, const RemoveArguments& arguments);
+int snapshot_command(App& app, const SnapshotArguments& arguments);
 int providers_command(App& app, const ProvidersArguments& arguments);
 int describe_command(App& app, const DescribeArguments& arguments);
 int settings_command(App& app, const SettingsArguments& arguments);
