@@ -83,7 +83,7 @@ enum class Provenance : std::uint8_t {
   exact,       // the template asked for
   family,      // an older build of its family
   base,        // the provider's base
-  checkpoint,  // the session's own
+  checkpoint,  // the session's own, or the one to start from
   seed,        // the seed checkpoint
 };
 enum class MachineState : std::uint8_t {

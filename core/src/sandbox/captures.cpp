@@ -54,9 +54,9 @@ void Captures::ended(const std::shared_ptr<Job>& job, Result<std::optional<Check
 void Captures::finish(const std::shared_ptr<Job>& job, Result<SnapshotResult> result) {
   // Not inside its own callback, which only posts.
   job->on_stop.reset();
-  jobs_.pop_front();
   auto done = std::move(job->done);
-  std::move(done)(std::move(result));
+  std::move(done)(std::move(result));  // what it begins waits for its turn
+  jobs_.pop_front();
   next_job();
 }
 

@@ -1,4 +1,6 @@
 // Checkpoints: whose name they bear, when nothing is captured, and who waits for whom.
+#include "sandforge/snapshots.hpp"
+
 #include "fake_snapshots.hpp"
 #include "fixture.hpp"
 #include "sandforge/faults.hpp"
