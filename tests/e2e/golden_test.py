@@ -8,7 +8,7 @@ from support import golden
 from support.case import BUILD, Skipped, wait_until
 from support.main import main
 
-COMMANDS = ["", "run", "start", "exec", "cp", "ps", "stop", "rm", "providers", "describe", "settings",
+COMMANDS = ["", "run", "start", "exec", "cp", "ps", "stop", "snapshot", "rm", "providers", "describe", "settings",
             "settings effective", "config", "config check", "plugins", "plugins doctor",
             "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "

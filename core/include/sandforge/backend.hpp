@@ -83,7 +83,7 @@ enum class Provenance : std::uint8_t {
   exact,       // the template asked for
   family,      // an older build of its family
   base,        // the provider's base
-  checkpoint,  // the session's own
+  checkpoint,  // the session's own, or the one to start from
   seed,        // the seed checkpoint
 };
 enum class MachineState : std::uint8_t {
@@ -98,7 +98,8 @@ struct StartRequest {
   bool env_given = false;                        // env replaces the provider's default environment
   std::optional<std::string> template_document;  // canonical JSON; absent: no template
   std::string idempotency_key;  // one for all tries of a start: adopt what one of them left
-  std::chrono::milliseconds timeout{0};  // 0: none
+  std::chrono::milliseconds timeout{0};   // 0: none
+  std::optional<std::string> start_from;  // the checkpoint that a fresh machine boots from
 };
 
 struct StartResult {
@@ -159,6 +160,7 @@ class ProcessesBackend {
 };
 
 class FilesBackend;  // sandforge/files.hpp
+class SnapshotsBackend;  // sandforge/snapshots.hpp
 
 // One sandbox, unstarted at first. start, stop and destroy are never under way at once. Dropping it
 // leaves its machine alone.
@@ -180,6 +182,8 @@ class SandboxBackend {
                                                         std::shared_ptr<ProcessSink> sink) = 0;
   virtual ProcessesBackend* processes() noexcept = 0;         // null: not offered
   virtual FilesBackend* files() noexcept { return nullptr; }  // null: not offered
+  virtual ProcessesBackend* processes() noexcept = 0;                 // null: not offered
+  virtual SnapshotsBackend* snapshots() noexcept { return nullptr; }  // the same
 };
 
 // What describe.features name, as far as core asks for it: what is not named is refused as
@@ -194,6 +198,7 @@ inline constexpr std::string_view kKill = "spawn.kill";           // Process::as
 inline constexpr std::string_view kEnv = "env.per_command";       // Command::env
 inline constexpr std::string_view kUnset = "env.unset";           // a name without a value in it
 inline constexpr std::string_view kPty = "pty";                   // Command::tty
+inline constexpr std::string_view kCheckpoints = "checkpoints";   // Sandbox::async_snapshot
 inline constexpr std::string_view kCombined = "stderr.combined";  // Command::combined
 // Without it the output is combined, whatever a command says.
 inline constexpr std::string_view kSeparate = "stderr.separate";
@@ -217,7 +222,7 @@ struct CreateRequest {
   Lane lane;                                        // the sandbox's
   json::Object settings;                            // effective: stored with defaults filled in
   std::optional<std::string> working_directory;     // absent: the context's, else the provider's
-  std::optional<std::string> checkpoint_name;       // absent: the session id where it was chosen
+  std::optional<std::string> checkpoint_name;       // absent: it has none, so captures nothing
   std::optional<std::string> seed_checkpoint_name;  // when the first does not exist
   std::optional<std::chrono::milliseconds> idle_timeout;  // absent: by settings and options
 };

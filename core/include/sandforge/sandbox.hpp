@@ -14,6 +14,7 @@
 
 #include "sandforge/backend.hpp"
 #include "sandforge/process.hpp"
+#include "sandforge/snapshots.hpp"
 
 namespace sandforge {
 
@@ -88,8 +89,8 @@ struct SandboxConfig {
   std::optional<std::chrono::milliseconds> timeout;  // default of exec; absent or 0: none
   std::optional<std::string> working_directory;
   std::optional<std::chrono::milliseconds> idle_timeout;
-  std::optional<std::string> checkpoint_name;
-  std::optional<std::string> seed_checkpoint_name;
+  std::optional<std::string> checkpoint_name;       // absent: the id, where the caller chose it
+  std::optional<std::string> seed_checkpoint_name;  // boot-only, while the first does not exist
   // Of a start up to its hook, which is then cancelled and fails with timeout; absent or 0: none.
   std::optional<std::chrono::milliseconds> start_timeout;
   // How long a stop or a destroy waits for a start before it is cancelled.
@@ -199,6 +200,22 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // unsupported. Keeps the sandbox.
   virtual std::shared_ptr<Files> files() = 0;
 
+  // Checkpoints: kept states of the file system (sandforge/snapshots.hpp). unsupported,
+  // "feature.checkpoints": the provider has none.
+
+  // Captures the file system under the sandbox's own checkpoint name, or under another one. Without
+  // a name, and while the sandbox does not run, it captures nothing, starts nothing and says so.
+  // Captures of a sandbox run one after the other; a stop or a destroy waits for them as it does
+  // for a start.
+  virtual void async_snapshot(SnapshotOptions options, Handler<SnapshotResult> done) = 0;
+  // Of all sandboxes of the provider that this one can see, newest first. Starts nothing.
+  virtual void async_list_checkpoints(Handler<std::vector<Checkpoint>> done) = 0;
+  // What is gone succeeds. Nothing else ever deletes a checkpoint.
+  virtual void async_remove_checkpoint(std::string name, Handler<void> done) = 0;
+  // The next fresh start boots from this checkpoint, before the sandbox's own and the seed. A start
+  // that finds its machine answers connected and leaves it for a later one. not_found: no such one.
+  virtual void async_start_from(std::string name, Handler<void> done) = 0;
+
   // Overlay of the environment, merged into every command from now on. The updater gets a copy;
   // throws InvalidArgumentError for what is no environment. Not from within an updater.
   virtual void set_env(std::function<EnvMap(EnvMap)> updater) = 0;
@@ -223,6 +240,10 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::vector<ProcessInfo> list_processes();
   std::shared_ptr<Process> get_process(ProcessId id);
   bool kill_process(ProcessId id);
+  SnapshotResult snapshot(SnapshotOptions options = {});
+  std::vector<Checkpoint> list_checkpoints();
+  void remove_checkpoint(std::string name);
+  void start_from(std::string name);
 };
 
 }  // namespace sandforge

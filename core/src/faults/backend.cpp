@@ -68,6 +68,7 @@ class FaultySandbox final : public SandboxBackend, public ProcessesBackend {
   }
   // As they are: no plan names a fault of theirs.
   FilesBackend* files() noexcept override { return inner_->files(); }
+  SnapshotsBackend* snapshots() noexcept override { return inner_->snapshots(); }
 
   void list(Handler<std::vector<ProcessInfo>> done) override {
     run(FaultPoint::list, std::move(done),

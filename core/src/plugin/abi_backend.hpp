@@ -11,6 +11,7 @@
 #include "sandforge/ext/files.h"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
+#include "sandforge/ext/snapshot.h"
 
 namespace sandforge::plugin {
 
@@ -50,6 +51,7 @@ struct SandboxCore {
   const sf_processes_ext* processes = nullptr;
   const sf_pty_ext* pty = nullptr;
   const sf_files_ext* files = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
 };
 
 Result<std::shared_ptr<SandboxBackend>> create_sandbox(std::shared_ptr<ProviderCore> provider,

@@ -8,6 +8,7 @@
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_command.hpp"
 #include "plugin/abi_files.hpp"
+#include "plugin/abi_snapshots.hpp"
 #include "plugin/members.hpp"
 
 namespace sandforge::plugin {
@@ -121,16 +122,25 @@ void done_info(void* ctx, const sf_error* error, const sf_sandbox_info* info) no
                         [info](Plugin& plugin) { return read_info(plugin, info); });
 }
 
-class AbiSandbox final : public SandboxBackend {
+class AbiSandbox final : public SandboxBackend, public std::enable_shared_from_this<AbiSandbox> {
  public:
   explicit AbiSandbox(std::shared_ptr<SandboxCore> core)
       : core_(std::move(core)),
         processes_(core_->processes != nullptr ? make_processes(core_) : nullptr),
-        files_(core_->files != nullptr ? make_files(core_) : nullptr) {}
+        files_(core_->files != nullptr ? make_files(core_) : nullptr),
+        snapshots_(make_snapshots(core_)) {}
 
   std::shared_ptr<Pending> start(StartRequest request,
                                  std::function<void(ProviderSandboxId)> identity,
                                  Handler<StartResult> done) override {
+    if (auto name = std::exchange(request.start_from, std::nullopt))
+      return boot_from(
+          core_->lane, snapshots_.get(), *std::move(name),
+          [self = shared_from_this(), request = std::move(request),
+           identity = std::move(identity)](Handler<StartResult> next) {
+            return self->start(request, identity, std::move(next));
+          },
+          std::move(done));
     const EnvView env(request.env);
     sf_start_request raw{};
     raw.struct_size = sizeof(raw);
@@ -186,6 +196,7 @@ class AbiSandbox final : public SandboxBackend {
 
   ProcessesBackend* processes() noexcept override { return processes_.get(); }
   FilesBackend* files() noexcept override { return files_.get(); }
+  SnapshotsBackend* snapshots() noexcept override { return snapshots_.get(); }
 
  private:
   template <class... P, class... A>
@@ -209,6 +220,7 @@ class AbiSandbox final : public SandboxBackend {
   const std::shared_ptr<SandboxCore> core_;
   const std::unique_ptr<ProcessesBackend> processes_;
   const std::unique_ptr<FilesBackend> files_;
+  const std::unique_ptr<SnapshotsBackend> snapshots_;
 };
 
 template <class Ext>
@@ -237,6 +249,7 @@ void find_extensions(SandboxCore& core) {
       core.files = files;
     }
   }
+  core.snapshots = usable_snapshots(core.plugin, extension<sf_snapshot_ext>(core, SF_EXT_SNAPSHOT));
   const auto* pty = extension<sf_pty_ext>(core, SF_EXT_PTY);
   if (pty == nullptr) return;
   if (SF_HAS_FN(pty, resize)) {

@@ -54,6 +54,24 @@ bool Sandbox::kill_process(ProcessId id) {
   return await_result<bool>([&](auto done) { async_kill_process(std::move(id), std::move(done)); });
 }
 
+SnapshotResult Sandbox::snapshot(SnapshotOptions options) {
+  return await_result<SnapshotResult>(
+      [&](auto done) { async_snapshot(std::move(options), std::move(done)); });
+}
+
+std::vector<Checkpoint> Sandbox::list_checkpoints() {
+  return await_result<std::vector<Checkpoint>>(
+      [&](auto done) { async_list_checkpoints(std::move(done)); });
+}
+
+void Sandbox::remove_checkpoint(std::string name) {
+  await_result<void>([&](auto done) { async_remove_checkpoint(std::move(name), std::move(done)); });
+}
+
+void Sandbox::start_from(std::string name) {
+  await_result<void>([&](auto done) { async_start_from(std::move(name), std::move(done)); });
+}
+
 CommandResult Process::wait(WaitOptions options) {
   return await_result<CommandResult>(
       [&](auto done) { async_wait(std::move(options), std::move(done)); });

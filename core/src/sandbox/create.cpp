@@ -45,6 +45,9 @@ Result<void> check_config(const SandboxConfig& config) {
     return invalid("a time limit of the start is negative", "sandbox.start_timeout");
   if (config.idle_timeout && config.idle_timeout->count() < 0)
     return invalid("the idle timeout is negative", "sandbox.idle_timeout");
+  for (const auto* name : {&config.checkpoint_name, &config.seed_checkpoint_name})
+    if (*name && check_id(**name))
+      return invalid("\"" + **name + "\" is no name of a checkpoint", "sandbox.checkpoint_name");
   for (const auto* env : {&config.overlay, &config.left_env})
     if (auto bad = check_env(*env)) return *std::move(bad);
   if (config.env)

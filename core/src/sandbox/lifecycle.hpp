@@ -39,6 +39,8 @@ class Lifecycle {
     std::chrono::milliseconds start_timeout{0};  // 0: none
     std::chrono::milliseconds start_patience{0};
     std::chrono::milliseconds cancel_grace{0};
+    // Before the provider stops or destroys: goes on by calling what it is given.
+    std::function<void(std::function<void()>)> settle;
   };
   // epoch: that stretch of running has ended, or its machine is gone.
   using EndedFn = std::function<void(std::uint64_t epoch)>;
@@ -57,6 +59,9 @@ class Lifecycle {
   bool destroyed(std::uint64_t epoch) const;
   // stop or destroy is under way.
   bool tearing_down() const;
+
+  // The checkpoint of the next fresh start.
+  void start_from(std::string name) { start_from_ = std::move(name); }
 
   // The provider's object; made when it is first needed.
   void with_backend(Handler<std::shared_ptr<SandboxBackend>> done);
@@ -106,6 +111,7 @@ class Lifecycle {
 
   void run_teardown(SandboxStatus status, const TeardownHook& hook, bool with_hook);
   void send_teardown();
+  void ask_teardown();
   void teardown_answered(Result<void> result);
 
   void set_status(SandboxStatus status, std::optional<std::string> error = {});
@@ -136,6 +142,7 @@ class Lifecycle {
   std::string idempotency_key_;        // of a start that has not succeeded yet
   std::vector<std::string> warnings_;  // of the start that runs
   std::optional<ProviderSandboxId> id_before_;
+  std::optional<std::string> start_from_;
   bool machine_known_ = false;
   bool untouched_ = true;    // no start was tried, or nothing is left of it
   bool setup_open_ = false;  // this machine's hook has not succeeded yet

@@ -65,6 +65,7 @@ Result<StartRequest> Lifecycle::start_request() {
   if (idempotency_key_.empty()) idempotency_key_ = random_hex(16);
   request.idempotency_key = idempotency_key_;
   request.timeout = plan_.start_timeout;
+  request.start_from = start_from_;
   return request;
 }
 
@@ -184,6 +185,7 @@ void Lifecycle::start_answered(Result<StartResult> result) {
   machine_known_ = true;
   ++epoch_;
   idempotency_key_.clear();
+  if (answer.outcome != StartOutcome::connected) start_from_.reset();
 
   StartedInfo info;
   info.outcome = answer.outcome;

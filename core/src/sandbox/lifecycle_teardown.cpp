@@ -20,6 +20,10 @@ void Lifecycle::run_teardown(SandboxStatus status, const TeardownHook& hook, boo
 }
 
 void Lifecycle::send_teardown() {
+  plan_.settle([this, alive = keep()] { ask_teardown(); });
+}
+
+void Lifecycle::ask_teardown() {
   with_backend([this, alive = keep()](Result<std::shared_ptr<SandboxBackend>> backend) {
     if (!backend) return fail_teardown(std::move(backend).error());
     Handler<void> done = [this, alive = keep()](Result<void> r) {

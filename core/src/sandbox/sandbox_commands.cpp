@@ -19,13 +19,6 @@ bool any_has_nul(const std::vector<std::string>& words) {
 
 }  // namespace
 
-template <class T>
-void SandboxImpl::refuse(Handler<T> done, Error error) const {
-  post(lane_, [done = std::move(done), error = std::move(error)]() mutable {
-    std::move(done)(std::move(error));
-  });
-}
-
 // ---- Commands
 
 void SandboxImpl::async_execute_command(std::string command, std::vector<std::string> args,

@@ -8,8 +8,14 @@
 namespace sandforge::sandbox {
 namespace {
 
+// Only an id of the caller's own says that the state of its machines is wanted again.
+std::optional<std::string> own_checkpoint(const SandboxConfig& config) {
+  if (config.checkpoint_name || !config.context->caller_chose_id) return config.checkpoint_name;
+  return config.id;
+}
+
 Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
-                          const SandboxConfig& config) {
+                          const SandboxConfig& config, const std::shared_ptr<Captures>& captures) {
   Lifecycle::Plan plan;
   plan.id = config.id;
   plan.provider = provider;
@@ -22,9 +28,10 @@ Lifecycle::Plan life_plan(const std::shared_ptr<ProviderBackend>& provider,
   plan.cancel_grace = config.cancel_grace;
   plan.request.settings = config.settings;
   plan.request.working_directory = config.working_directory;
-  plan.request.checkpoint_name = config.checkpoint_name;
+  plan.request.checkpoint_name = own_checkpoint(config);
   plan.request.seed_checkpoint_name = config.seed_checkpoint_name;
   plan.request.idle_timeout = config.idle_timeout;
+  plan.settle = [captures](std::function<void()> next) { captures->settle(std::move(next)); };
   return plan;
 }
 
@@ -39,7 +46,10 @@ SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> prov
       created_at_ns_(system_clock()->now_ns()),
       request_prefix_(random_hex(8) + "-"),
       deadlines_(std::make_shared<Deadlines>(runtime, lane_)),
-      life_(lane_, life_plan(provider_, config_), config_.hooks, deadlines_,
+      checkpoint_name_(own_checkpoint(config_)),
+      captures_(std::make_shared<Captures>(
+          lane_, deadlines_, Captures::Limits{config_.start_patience, config_.cancel_grace})),
+      life_(lane_, life_plan(provider_, config_, captures_), config_.hooks, deadlines_,
             [this](std::uint64_t epoch) { table_.machine_ended(epoch); }),
       table_(lane_, deadlines_),
       overlay_(config_.overlay) {}

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "sandbox/captures.hpp"
+#include "sandbox/lane_handler.hpp"
 #include "sandbox/lifecycle.hpp"
 #include "sandbox/process_table.hpp"
 #include "sandforge/sandbox.hpp"
@@ -43,6 +45,11 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   void release_process(const ProcessId& id) override;
 
   std::shared_ptr<Files> files() override;
+  void async_snapshot(SnapshotOptions options, Handler<SnapshotResult> done) override;
+  void async_list_checkpoints(Handler<std::vector<Checkpoint>> done) override;
+  void async_remove_checkpoint(std::string name, Handler<void> done) override;
+  void async_start_from(std::string name, Handler<void> done) override;
+
   void set_env(std::function<EnvMap(EnvMap)> updater) override;
   EnvMap env() const override;
   void set_on_start(std::function<StartHook(StartHook)> updater) override;
@@ -63,11 +70,18 @@ class SandboxImpl final : public Sandbox, public CommandHost {
     return std::static_pointer_cast<SandboxImpl>(shared_from_this());
   }
   template <class T>
-  void refuse(Handler<T> done, Error error) const;
+  void refuse(Handler<T> done, Error error) const {
+    post(lane_, [done = std::move(done), error = std::move(error)]() mutable {
+      std::move(done)(std::move(error));
+    });
+  }
   void run(Command command, ExecOptions options, Handler<CommandResult> done);
   ProcessImpl::Plan plan(Command command, ExecOptions& options, std::uint64_t retained) const;
   void merge_env(EnvMap& env) const;
   void for_processes(Handler<std::optional<Machine>> next);
+  template <class T, class Use>
+  void with_snapshots(Handler<T> done, Use use);
+  void capture(SnapshotOptions options, Handler<SnapshotResult> done);
   SandboxInfo info_of(MachineInfo machine) const;
   void touch();
 
@@ -80,6 +94,8 @@ class SandboxImpl final : public Sandbox, public CommandHost {
   mutable std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::int64_t> last_used_ns_{0};
   const std::shared_ptr<Deadlines> deadlines_;
+  const std::optional<std::string> checkpoint_name_;
+  const std::shared_ptr<Captures> captures_;
   Lifecycle life_;
   ProcessTable table_;
   Features features_;  // null: not asked for yet

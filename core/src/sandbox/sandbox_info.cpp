@@ -51,6 +51,20 @@ json::Value to_json(const SandboxInfo& info) {
   return out;
 }
 
+json::Value to_json(const Checkpoint& checkpoint) {
+  json::Object out;
+  out.set("name", checkpoint.name);
+  if (checkpoint.created_at_ns) out.set("createdAt", iso_time(*checkpoint.created_at_ns));
+  if (checkpoint.bytes) out.set("bytes", *checkpoint.bytes);
+  if (!checkpoint.warnings.empty()) {
+    json::Array warnings;
+    for (const auto& warning : checkpoint.warnings)
+      warnings.emplace_back(warning);
+    out.set("warnings", std::move(warnings));
+  }
+  return out;
+}
+
 namespace sandbox {
 
 SandboxInfo SandboxImpl::info_of(MachineInfo machine) const {

@@ -133,6 +133,7 @@ class SessionBackend final : public SandboxBackend,
 
   ProcessesBackend* processes() noexcept override { return inner_->processes(); }
   FilesBackend* files() noexcept override { return inner_->files(); }
+  SnapshotsBackend* snapshots() noexcept override { return inner_->snapshots(); }
 
  private:
   using Action = std::function<void(SandboxBackend&, Handler<void>)>;

@@ -50,6 +50,12 @@ CopyEnd parse_copy_end(const std::string& word) {
   return out;
 }
 
+Result<std::string> parse_checkpoint_name(const std::string& text) {
+  auto name = parse_session_name(text);
+  if (name) return name;
+  return Error(Status::invalid, "'" + text + "' is no name of a checkpoint", "cli.bad_checkpoint");
+}
+
 SetupPlan setup_plan_of(const SessionArguments& arguments) {
   SetupPlan plan;
   for (const auto& url : arguments.repositories) {

@@ -79,6 +79,7 @@ struct Builder {
     add_copy();
     add_ps();
     add_stop();
+    add_snapshot();
     add_remove();
     add_information();
     add_fault_proxy();
@@ -150,6 +151,14 @@ struct Builder {
            "Limit of each step of set-up, as that of --timeout of run")
         ->type_name("DURATION");
     add_env(sub, to.env, "Variable of the session; a bare NAME takes the host's value");
+    sub.add_option_function<std::string>(
+           "--from",
+           [&to](const std::string& name) {
+             to.from = value_or_usage("--from", parse_checkpoint_name(name));
+           },
+           "Checkpoint to boot a new machine from; else the one that bears the\n"
+           "session's name, if there is one")
+        ->type_name("CHECKPOINT");
     sub.add_option_function<std::string>(
            "--progress",
            [&to](const std::string& text) {
@@ -306,6 +315,40 @@ struct Builder {
     on(sub, [this] { return Subcommand(stop); });
   }
 
+  void add_snapshot() {
+    auto* sub = app.add_subcommand("snapshot", "Keep the files of a session as a checkpoint");
+    sub->footer(
+        "A session that is made or destroyed and started again under its name boots from the\n"
+        "checkpoint of that name; another one with --from:\n"
+        "  sandforge snapshot mine --name base\n"
+        "  sandforge start --session other --from base\n\n" +
+        std::string(kExitCodeTable));
+    sub->add_option("SESSION", snapshot.session, "The session")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
+    const auto named = [&](const char* option, std::optional<std::string>& to, const char* text) {
+      sub->add_option_function<std::string>(
+             option,
+             [option, &to](const std::string& name) {
+               to = value_or_usage(option, parse_checkpoint_name(name));
+             },
+             text)
+          ->type_name("NAME");
+    };
+    named("--name", snapshot.name,
+          "Name of the checkpoint; else that of the session, if it was given\n"
+          "one. A checkpoint that has it already is replaced");
+    sub->add_flag("--list", snapshot.list, "List the checkpoints that the session's provider has");
+
+    named("--remove", snapshot.remove, "Delete this checkpoint; nothing else ever does");
+    on(sub, [this] {
+      if (snapshot.list + snapshot.name.has_value() + snapshot.remove.has_value() > 1)
+        throw CLI::ValidationError("--name, --list and --remove exclude each other");
+      return Subcommand(snapshot);
+    });
+  }
+
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
     sub->add_option("SESSION", remove.sessions, "The sessions")
@@ -449,6 +492,7 @@ struct Builder {
   std::string copy_from, copy_to;
   PsArguments ps;
   StopArguments stop;
+  SnapshotArguments snapshot;
   RemoveArguments remove;
   DescribeArguments describe;
   SettingsArguments settings;

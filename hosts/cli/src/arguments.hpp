@@ -36,6 +36,7 @@ struct SessionArguments {
   std::optional<std::string> cwd;  // of the sandbox
   std::optional<std::chrono::milliseconds> setup_timeout;
   Progress progress = Progress::automatic;
+  std::string from;  // checkpoint; empty: by the session's name
 };
 
 // What is run: run and exec.
@@ -75,6 +76,12 @@ struct StopArguments {
 struct RemoveArguments {
   std::vector<std::string> sessions;
   bool force = false;
+};
+struct SnapshotArguments {
+  std::string session;
+  std::optional<std::string> name;  // empty: the session's own
+  bool list = false;
+  std::optional<std::string> remove;
 };
 struct ProvidersArguments {};
 struct DescribeArguments {
@@ -118,7 +125,7 @@ struct ConformanceArguments {
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
-                 StopArguments, RemoveArguments, ProvidersArguments, DescribeArguments,
+                 StopArguments, RemoveArguments, SnapshotArguments, ProvidersArguments, DescribeArguments,
                  SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
                  FaultProxyArguments, NewArguments, ConformanceArguments>;
 
@@ -143,6 +150,8 @@ ParsedArguments parse_arguments(const std::vector<std::string>& words);
 Result<std::chrono::milliseconds> parse_duration(const std::string& text);
 // What a new session may be called: also what a command line can say.
 Result<std::string> parse_session_name(const std::string& text);
+// What a checkpoint may be called: what core takes, and no option.
+Result<std::string> parse_checkpoint_name(const std::string& text);
 // What set-up has to do in the new session.
 SetupPlan setup_plan_of(const SessionArguments& arguments);
 // A name for a provider and its project: a-z, 0-9 and single dashes, 48 at most.

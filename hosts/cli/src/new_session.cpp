@@ -178,6 +178,17 @@ StartedInfo start_session(App& app, const Session& session,
   return info;
 }
 
+StartedInfo start_session(App& app, const Session& session, const SessionArguments& arguments) {
+  if (arguments.from.empty()) return start_session(app, session);
+  session.sandbox()->start_from(arguments.from);
+  auto info = start_session(app, session);
+  if (info.outcome != StartOutcome::connected) return info;
+  info.warnings.push_back("--from was not applied: the session '" + session.id().str() +
+                          "' has a machine already, and only a new one boots from a checkpoint");
+  if (!app.terminal().json()) app.terminal().warn(info.warnings.back());
+  return info;
+}
+
 bool is_known(App& app, const Session& session) {
   const auto found = app.store().find(session.id());
   return !found || found->has_value();

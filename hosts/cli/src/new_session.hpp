@@ -22,6 +22,10 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep);
 StartedInfo start_session(App& app, const Session& session,
                           const std::vector<SessionVariable>& given = {});
 
+// The same, from the checkpoint that the arguments name, where one has to be made. Warns where it
+// was there.
+StartedInfo start_session(App& app, const Session& session, const SessionArguments& arguments);
+
 // Set-up options that tell of their steps as the arguments want it.
 SetupOptions setup_options(App& app, const SessionArguments& arguments);
 

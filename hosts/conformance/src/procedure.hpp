@@ -19,6 +19,7 @@ const Procedures& procedures();
 void add_background(Procedures& to);
 void add_builds(Procedures& to);
 void add_capabilities(Procedures& to);
+void add_checkpoints(Procedures& to);
 void add_commands(Procedures& to);
 void add_configuration(Procedures& to);
 void add_ends(Procedures& to);

@@ -8,6 +8,7 @@ const Procedures& procedures() {
     add_background(out);
     add_builds(out);
     add_capabilities(out);
+    add_checkpoints(out);
     add_commands(out);
     add_configuration(out);
     add_ends(out);

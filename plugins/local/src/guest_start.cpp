@@ -186,6 +186,16 @@ std::optional<Failure> open_guest_folder(const SessionPlace& place, Descriptor& 
   return open_folders(place, false, out, created);
 }
 
+std::optional<Failure> make_guest_folder(const SessionPlace& place, Descriptor& out) {
+  Descriptor root;
+  if (auto failure = open_root(place.root, root)) return failure;
+  return guest_folder_below(place, root.get(), true, out);
+}
+
+std::string guest_folder(const SessionPlace& place) {
+  return place.root + "/" + kGuestFolder + "/" + place.name;
+}
+
 std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted,
                                      GuestConnection& out) {
   Descriptor folder;

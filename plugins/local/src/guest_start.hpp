@@ -49,6 +49,11 @@ std::optional<Failure> connect_guest(const SessionPlace& place, Guest wanted, Gu
 // The folder of the session's guest. Empty out: it is not there.
 std::optional<Failure> open_guest_folder(const SessionPlace& place, Descriptor& out);
 
+// The same, made where it is missing, as is all above it.
+std::optional<Failure> make_guest_folder(const SessionPlace& place, Descriptor& out);
+// Its path, for people.
+std::string guest_folder(const SessionPlace& place);
+
 // Removes what the guest left, after its end. The session's folder stays.
 std::optional<Failure> remove_guest(const SessionPlace& place);
 

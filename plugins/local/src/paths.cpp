@@ -30,8 +30,6 @@ bool safe(std::string_view id) noexcept {
   return true;
 }
 
-constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 // Takes the descriptor over, also where it fails, with errno.

@@ -6,6 +6,8 @@
 // Everything is opened beneath the root, one component at a time, and never through a symlink.
 #pragma once
 
+#include <fcntl.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +15,9 @@
 #include "abi_glue.hpp"
 
 namespace sandforge::local {
+
+// How a folder is opened that must be none behind a symlink.
+inline constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 // The folder name of a session. Names of 1 to 128 letters, digits, '.', '_' and '-' that begin with
 // a letter, a digit or '_' stay as they are; other bytes become %XX; what gets too long becomes

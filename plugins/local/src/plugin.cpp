@@ -14,7 +14,12 @@ sf_host* g_host = nullptr;
 constexpr std::string_view kSettingsSchema =
     R"({"$schema":"http://json-schema.org/draft-07/schema#","type":"object","title":"Local","properties":{},"additionalProperties":false})";
 constexpr std::string_view kDescribe =
-    R"({"features":["spawn.stdin","spawn.signal","spawn.kill","spawn.user","spawn.detach","spawn.tree","stderr.separate","stderr.combined","env.per_command","env.unset","pty","processes.list","processes.attach","files","files.watch","output.credit","destroy.keeps_directory"],"boundary":"none"})";
+    R"({"features":["spawn.stdin","spawn.signal","spawn.kill","spawn.user","spawn.detach","spawn.tree","stderr.separate","stderr.combined","env.per_command","env.unset","pty","processes.list","processes.attach","files","files.watch","output.credit","checkpoints","destroy.keeps_directory"],"boundary":"none"})";
+
+std::optional<std::string> name_of(sf_str text) {
+  const auto name = view(text);
+  return name.empty() ? std::nullopt : std::optional(std::string(name));
+}
 
 class Provider {
  public:
@@ -46,9 +51,11 @@ class Provider {
   sf_status create(const sf_create_request& request, sf_sandbox** sandbox,
                    const sf_error_sink* err) const {
     std::string_view id, known_folder;
+    bool chosen = false;
     if (request.context != nullptr) {
       const auto* fields = request.context->vtbl->fields(request.context);
       id = view(fields->session_id);
+      chosen = (fields->flags & SF_CONTEXT_CALLER_CHOSE_ID) != 0;
       known_folder = view(fields->sandbox_id);
     }
     if (id.empty())
@@ -73,7 +80,11 @@ class Provider {
     }
     place.working_directory = std::string(view(request.working_directory));
     place.guest_program = settings_->guest_program;
-    *sandbox = make_sandbox(settings_, std::move(place), request.lane);
+    BootNames boot;
+    boot.own = name_of(request.checkpoint_name);
+    boot.seed = name_of(request.seed_checkpoint_name);
+    if (!boot.own && chosen) boot.own = std::string(id);
+    *sandbox = make_sandbox(settings_, std::move(place), std::move(boot), request.lane);
     return SF_OK;
   }
 

@@ -45,11 +45,13 @@ struct Blocking {
 }  // namespace
 
 SandboxObject::SandboxObject(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
-                             sf_lane* lane)
+                             BootNames boot, sf_lane* lane)
     : settings_(std::move(settings)),
       place_(std::move(place)),
       lane_(lane),
-      handle_{{&kSandbox}, this} {}
+      handle_{{&kSandbox}, this},
+      boot_(std::move(boot)),
+      start_cancelled_(std::make_shared<CancelFlag>(false)) {}
 
 void SandboxObject::run_blocking(std::function<void()> work,
                                  std::function<void(const Failure*)> done) {
@@ -126,18 +128,26 @@ void SandboxObject::with_link(Guest wanted, LinkFn then, int tries) {
 void SandboxObject::connect(Guest wanted, LinkFn then) {
   struct Found {
     GuestConnection connection;
+    Booted booted;
     std::optional<Failure> failure;
   };
   auto found = std::make_shared<Found>();
-  run_blocking([place = place_, wanted,
-                found] { found->failure = connect_guest(place, wanted, found->connection); },
-               [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
-                 if (refused != nullptr) return then(refused, nullptr, {});
-                 if (found->failure)
-                   return then(&*found->failure, nullptr,
-                               {found->connection.folder_created, found->connection.guest_started});
-                 self->adopt(std::move(found->connection), then);
-               });
+  run_blocking(
+      [place = place_, wanted, found, names = boot_, cancelled = start_cancelled_] {
+        if (wanted == Guest::running)
+          found->failure = boot(place, names, *cancelled, found->booted);
+        if (found->failure) return;
+        found->failure = connect_guest(place, wanted, found->connection);
+        if (found->booted.from != BootedFrom::nothing) found->connection.folder_created = true;
+      },
+      [self = shared_from_this(), found, then = std::move(then)](const Failure* refused) {
+        if (refused != nullptr) return then(refused, nullptr, {});
+        if (found->booted.from != BootedFrom::nothing) self->booted_ = std::move(found->booted);
+        if (found->failure)
+          return then(&*found->failure, nullptr,
+                      {found->connection.folder_created, found->connection.guest_started});
+        self->adopt(std::move(found->connection), then);
+      });
 }
 
 void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
@@ -165,7 +175,9 @@ void SandboxObject::adopt(GuestConnection connection, LinkFn then) {
   connection.socket.release();
 }
 
-void SandboxObject::start(const sf_start_request& request, const sf_start_events& events) {
+std::shared_ptr<CancelFlag> SandboxObject::start(const sf_start_request& request,
+                                                 const sf_start_events& events) {
+  start_cancelled_ = std::make_shared<CancelFlag>(false);
   auto env = std::make_shared<guest::EnvSetRequest>();
   const bool given = (request.flags & SF_START_ENV_GIVEN) != 0 || settings_->env.has_value();
   const HostEnvironment host(settings_->host);
@@ -232,6 +244,7 @@ void SandboxObject::start(const sf_start_request& request, const sf_start_events
         [](guest::GuestClient& client) { return client.stop_all(guest::StopAllRequest()); },
         std::make_shared<ReplyListener>(bring_environment));
   });
+  return start_cancelled_;
 }
 
 void SandboxObject::started(const sf_start_events& events, LinkFacts facts,
@@ -240,14 +253,25 @@ void SandboxObject::started(const sf_start_events& events, LinkFacts facts,
   const std::string folder = place_.commands_folder();
   sf_start_result result{};
   result.struct_size = sizeof result;
-  result.outcome = facts.folder_created ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
-  result.provenance = SF_PROVENANCE_NONE;
+  const Booted booted = std::exchange(booted_, Booted());
+  const bool restored = booted.from != BootedFrom::nothing;
+  // A checkpoint that was asked for counts once.
+  if (restored) boot_.wanted.reset();
+  result.outcome = facts.folder_created || restored ? SF_OUTCOME_CREATED : SF_OUTCOME_CONNECTED;
+  result.provenance = booted.from == BootedFrom::seed ? SF_PROVENANCE_SEED
+                      : restored                      ? SF_PROVENANCE_CHECKPOINT
+                                                      : SF_PROVENANCE_NONE;
   result.sandbox_id = as_str(id);
   result.working_directory = as_str(folder);
   result.template_retry_after_ms = SF_NONE;
   json::Array list;
   for (const auto& name : names)
     list.emplace_back(name);
+  json::Array warnings;
+  for (const auto& warning : booted.warnings)
+    warnings.emplace_back(warning);
+  const std::string warning_texts = json::write(json::Value(std::move(warnings)));
+  result.warnings = as_str(warning_texts);
   const std::string env_names = json::write(json::Value(std::move(list)));
   result.env_names = as_str(env_names);
   events.done(events.ctx, nullptr, &result);
@@ -427,8 +451,10 @@ sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events
 }
 
 sf_sandbox* make_sandbox(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
-                         sf_lane* lane) {
-  return std::make_shared<SandboxObject>(std::move(settings), std::move(place), lane)->handle();
+                         BootNames boot, sf_lane* lane) {
+  return std::make_shared<SandboxObject>(std::move(settings), std::move(place), std::move(boot),
+                                         lane)
+      ->handle();
 }
 
 }  // namespace sandforge::local

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "checkpoints.hpp"
 #include "environment.hpp"
 #include "guest_link.hpp"
 #include "guest_start.hpp"
@@ -23,6 +24,6 @@ struct ProviderSettings {
 
 // The object behind an sf_sandbox. All of it on its lane; a pool thread only sees copies.
 sf_sandbox* make_sandbox(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
-                         sf_lane* lane);
+                         BootNames boot, sf_lane* lane);
 
 }  // namespace sandforge::local

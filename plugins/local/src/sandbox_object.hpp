@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sandbox.hpp"
+#include "sandforge/ext/snapshot.h"
 
 namespace sandforge::local {
 
@@ -28,7 +29,7 @@ using LinkFn = std::function<void(const Failure*, const std::shared_ptr<GuestLin
 class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
  public:
   SandboxObject(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
-                sf_lane* lane);
+                BootNames boot, sf_lane* lane);
 
   sf_sandbox* handle() {
     self_ = shared_from_this();
@@ -38,13 +39,19 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
     return *reinterpret_cast<Handle*>(self)->owner;
   }
 
-  void start(const sf_start_request& request, const sf_start_events& events);
+  // Once the flag is set, a checkpoint that the start boots from is not copied on.
+  std::shared_ptr<CancelFlag> start(const sf_start_request& request, const sf_start_events& events);
   void stop(sf_completion done);
   void destroy(sf_completion done);
   void info(sf_info_completion done);
   void instructions(sf_text_completion done);
   sf_status spawn(const sf_command& command, const sf_stream_events& io,
                   const sf_process_events& events, sf_process** process, const sf_error_sink* err);
+  // Checkpoints: snapshots.cpp.
+  std::shared_ptr<CancelFlag> capture(std::string name, sf_checkpoint_completion done);
+  void list_checkpoints(sf_checkpoint_completion done);
+  void remove_checkpoint(std::string name, sf_completion done);
+  void start_from(std::string name, sf_completion done);
   // The link that is up; else a connection to the guest.
   void with_link(Guest wanted, LinkFn then) { with_link(wanted, std::move(then), 0); }
   void release() noexcept { self_.reset(); }
@@ -83,6 +90,9 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   Handle handle_;
   std::shared_ptr<SandboxObject> self_;  // until the host's release
   std::shared_ptr<GuestLink> link_;
+  BootNames boot_;
+  Booted booted_;  // of the start that has not succeeded yet
+  std::shared_ptr<CancelFlag> start_cancelled_;
 };
 
 // A request whose answer is an end, told to a function.

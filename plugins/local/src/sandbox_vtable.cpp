@@ -5,6 +5,7 @@
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
 #include "sandforge/support/utf8.hpp"
+#include "snapshots.hpp"
 
 namespace sandforge::local {
 namespace {
@@ -65,7 +66,11 @@ const sf_sandbox_vtbl SandboxObject::kSandbox = {
     sizeof(sf_sandbox_vtbl),
     [](sf_sandbox* self, const sf_start_request* request, const sf_start_events* events, sf_op** op,
        const sf_error_sink* err) noexcept {
-      return start_op(op, err, [&] { of(self).start(*request, *events); });
+      return fenced(err, [&] {
+        auto cancelled = of(self).start(*request, *events);
+        if (op != nullptr) *op = flag_op(std::move(cancelled));
+        return sf_status{SF_OK};
+      });
     },
     [](sf_sandbox* self, sf_completion done, sf_op** op, const sf_error_sink* err) noexcept {
       return start_op(op, err, [&] { of(self).stop(done); });
@@ -87,6 +92,7 @@ const sf_sandbox_vtbl SandboxObject::kSandbox = {
       if (view(id) == SF_EXT_PROCESSES) return processes_extension();
       if (view(id) == SF_EXT_PTY) return &kPty;
       if (view(id) == SF_EXT_FILES) return files_extension();
+      if (view(id) == SF_EXT_SNAPSHOT) return snapshot_extension();
       return nullptr;
     },
     [](sf_sandbox* self) noexcept { of(self).release(); },

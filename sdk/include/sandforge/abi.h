@@ -483,7 +483,7 @@ typedef struct sf_start_request {
 #define SF_PROVENANCE_EXACT 1u      /* the template asked for */
 #define SF_PROVENANCE_FAMILY 2u     /* an older build of its family */
 #define SF_PROVENANCE_BASE 3u       /* the provider's base */
-#define SF_PROVENANCE_CHECKPOINT 4u /* the session's own checkpoint */
+#define SF_PROVENANCE_CHECKPOINT 4u /* the session's own, or the one of start_from */
 #define SF_PROVENANCE_SEED 5u       /* the seed checkpoint */
 
 typedef struct sf_start_result { /* APPENDABLE */

@@ -17,6 +17,7 @@
 #include "sandforge/ext/files.h"
 #include "sandforge/ext/processes.h"
 #include "sandforge/ext/pty.h"
+#include "sandforge/ext/snapshot.h"
 
 namespace sandforge::test {
 
@@ -152,6 +153,7 @@ struct FakeSandbox : sf_sandbox {
   const sf_processes_ext* processes = nullptr;
   const sf_pty_ext* pty = nullptr;
   const sf_files_ext* files = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
   sf_context* context = nullptr;
   sf_lane* lane = nullptr;
 
@@ -204,6 +206,7 @@ struct FakeSandbox : sf_sandbox {
         [](sf_sandbox* self, sf_str id) noexcept -> const void* {
           if (copy(id) == SF_EXT_PTY) return of(self).pty;
           if (copy(id) == SF_EXT_FILES) return of(self).files;
+          if (copy(id) == SF_EXT_SNAPSHOT) return of(self).snapshots;
           return copy(id) == SF_EXT_PROCESSES ? of(self).processes : nullptr;
         },
         [](sf_sandbox* self) noexcept { delete static_cast<FakeSandbox*>(self); }};
@@ -322,6 +325,7 @@ class Bench {
       if (processes != nullptr) sandbox->processes = processes;
       sandbox->pty = pty;
       sandbox->files = files;
+      sandbox->snapshots = snapshots;
       sandbox->lane = request.lane;
       request.lane->vtbl->retain(request.lane);
       if (request.context != nullptr) {
@@ -357,6 +361,7 @@ class Bench {
   const sf_pty_ext* pty = nullptr;   // given to the sandboxes that are made from now on
   const sf_processes_ext* processes = nullptr;
   const sf_files_ext* files = nullptr;
+  const sf_snapshot_ext* snapshots = nullptr;
   std::function<sf_status(const sf_open_request&, sf_provider**, const sf_error_sink*)> on_open;
 
  private:

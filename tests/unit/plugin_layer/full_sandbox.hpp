@@ -223,6 +223,7 @@ class SomeSnapshots : public BasicSnapshots<Style> {
       made.emplace();
       made->name = name;
       made->bytes = 9;
+      made->warnings = {"a pipe"};
     }
     return Style::ready(std::move(made));
   }

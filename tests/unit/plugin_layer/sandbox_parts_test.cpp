@@ -15,7 +15,7 @@ std::string show(const sf_process_info& p) {
          std::to_string(p.flags) + " " + std::to_string(p.first.out);
 }
 std::string show(const sf_checkpoint& c) {
-  return testing::text(c.name) + " " + number(c.bytes);
+  return testing::text(c.name) + " " + number(c.bytes) + " " + testing::text(c.warnings);
 }
 sf_process_list_completion processes_of(Listed& l) {
   return {&l, [](void* ctx, const sf_error* e, const sf_process_info* first, std::size_t n,
@@ -130,7 +130,7 @@ TEST_CASE("ports, metrics, lifetime, snapshots") {
       return snapshots.create(full.box, str(name), checkpoints_of(l), nullptr, nullptr);
     });
   };
-  CHECK(create("c1").text == "c1 9");
+  CHECK(create("c1").text == "c1 9 [\"a pipe\"]");
   CHECK(create("").count == 0);
   CHECK(full.ask<Listed>([&](Listed& l) {
               return snapshots.list(full.box, checkpoints_of(l), nullptr, nullptr);

@@ -179,6 +179,7 @@ class World : public std::enable_shared_from_this<World> {
   bool strict_lanes = false;                  // create is refused outside the provider's lane
   bool has_processes = false;                 // the processes extension
   std::shared_ptr<FilesBackend> files;        // the files extension
+  SnapshotsBackend* snapshots = nullptr;      // of every sandbox; outlives them
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
   std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
   std::map<ProcessId, std::string> foreign_output;
@@ -288,6 +289,10 @@ class Box final : public SandboxBackend,
   ProcessesBackend* processes() noexcept override {
     const std::lock_guard lock(world_->mutex);
     return world_->has_processes ? this : nullptr;
+  }
+  SnapshotsBackend* snapshots() noexcept override {
+    const std::lock_guard lock(world_->mutex);
+    return world_->snapshots;
   }
 
   FilesBackend* files() noexcept override {

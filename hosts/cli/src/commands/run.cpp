@@ -36,7 +36,7 @@ int clean_up(App& app, const Session& session, int code) {
 
 int run_in(App& app, const RunArguments& arguments, const NewSession& opened, bool stays) {
   const auto& session = *opened.session;
-  const auto info = start_session(app, session);
+  const auto info = start_session(app, session, arguments.session);
   if (stays && !app.terminal().json()) app.terminal().note("session " + session.id().str());
 
   ForegroundOptions options;

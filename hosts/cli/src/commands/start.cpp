@@ -9,7 +9,7 @@ int start_command(App& app, const StartArguments& arguments) {
   const auto& session = *opened.session;
   StartedInfo info;
   try {
-    info = start_session(app, session);
+    info = start_session(app, session, arguments.session);
   } catch (const Exception& failure) {
     app.terminal().error(of_session(failure.error(), session));
     // Its machine may be there: the session stays, so that it can be started again or removed.

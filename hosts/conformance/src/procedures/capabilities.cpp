@@ -87,6 +87,7 @@ const std::map<std::string, Probe>& probes() {
        }},
       {"files", [](Host&, Sandbox& sandbox) { sandbox.files()->stat("."); }},
       {"files.watch", [](Host&, Sandbox& sandbox) { sandbox.files()->watch(".", false, nullptr); }},
+      {"checkpoints", [](Host&, Sandbox& sandbox) { sandbox.snapshot(); }},
       {"template", [](Host& host, Sandbox&) { Builds(host).resolve(recipe_of(host)); }},
       {"builds", [](Host& host, Sandbox&) { Builds(host).start(recipe_of(host)); }},
       {"builds.history", [](Host& host, Sandbox&) { Builds(host).list(recipe_of(host)); }},

@@ -14,7 +14,8 @@ typedef struct sf_checkpoint { /* APPENDABLE */
   size_t struct_size;
   sf_str name;
   int64_t created_at;
-  uint64_t bytes; /* SF_NONE: not known */
+  uint64_t bytes;  /* SF_NONE: not known */
+  sf_str warnings; /* JSON array of texts: what was not captured. Of create only */
 } sf_checkpoint;
 
 typedef struct sf_checkpoint_completion { /* FROZEN */

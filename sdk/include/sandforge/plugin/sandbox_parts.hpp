@@ -67,6 +67,7 @@ class Checkpoint {
   std::string name;
   std::int64_t created_at = 0;
   std::optional<std::uint64_t> bytes;
+  std::vector<std::string> warnings;  // what was not captured; for a person
 };
 
 // Checkpoints: kept states of the file system.

@@ -132,10 +132,13 @@ const sf_lifetime_ext* lifetime_table(const BasicLifetime<Style>& part) {
 
 inline void tell_checkpoints(const sf_checkpoint_completion& done, const sf_error* e,
                              const Checkpoint* first, std::size_t count) {
+  std::vector<std::string> warnings;  // as JSON; the structs point into it
   std::vector<sf_checkpoint> raw;
+  warnings.reserve(count);
   for (std::size_t i = 0; e == nullptr && i < count; ++i) {
+    warnings.push_back(string_array(first[i].warnings));
     raw.push_back({sizeof(sf_checkpoint), to_str(first[i].name), first[i].created_at,
-                   first[i].bytes.value_or(SF_NONE)});
+                   first[i].bytes.value_or(SF_NONE), to_str(warnings.back())});
   }
   done.done(done.ctx, e, raw.data(), raw.size(), sizeof(sf_checkpoint));
 }
