@@ -11,4 +11,5 @@
 #include "http.hpp"
 #if defined(__cpp_impl_coroutine)
 #include "coroutine.hpp"
+#include "http_stream.hpp"
 #endif
