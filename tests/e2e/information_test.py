@@ -45,13 +45,13 @@ def test_plugins_doctor_reports_each_broken_plugin_once(t):
     expected.update({"text.so": "not_elf", "empty.so": "truncated", "open.so": "unsafe_permissions",
                      "dangling.so": "not_found", "folder.so": "not_regular",
                      "good_a.so": "loaded", "twin_of_a.so": "duplicate_provider",
-                     "local.so": "loaded"})
+                     "local.so": "loaded", "docker.so": "loaded"})
     seen = dict(stages)
     seen.pop("nowhere.so", None)
     assert seen == expected, {k: (seen.get(k), expected.get(k)) for k in {**seen, **expected}
                               if seen.get(k) != expected.get(k)}
     assert t.path("nowhere.so") in shown.text
-    assert report["usable"] == 2 and report["refused"] == len(report["candidates"]) - 2, report
+    assert report["usable"] == 3 and report["refused"] == len(report["candidates"]) - 3, report
     for entry in report["candidates"]:
         assert entry["usable"] or (entry["message"] and entry["origin"] == "--plugin-path"), entry
     assert "sandforge_fixture_nobody_defines_this" in shown.text

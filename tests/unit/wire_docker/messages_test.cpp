@@ -99,5 +99,10 @@ TEST_CASE("requests") {
   CHECK(
       write_exec(request) ==
       R"({"AttachStdin":true,"AttachStdout":true,"AttachStderr":true,"Tty":false,"Cmd":["sh","-c","x"],"Env":["A=1","B"],"User":"u","WorkingDir":"/"})");
+  request.attach = false;
+  CHECK(write_exec(request).find(R"("AttachStdout":false,"AttachStderr":false)") !=
+        std::string::npos);
+  CHECK(write_exec_start(true) == R"({"Detach":true,"Tty":false})");
+  CHECK(write_exec_start(false) == R"({"Detach":false,"Tty":false})");
   CHECK(label_filter("a.b", "c=\"d\"") == R"({"label":["a.b=c=\"d\""]})");
 }

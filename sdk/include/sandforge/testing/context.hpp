@@ -16,6 +16,7 @@ class Context : public sf_context {
   std::string clone_url;
   std::string token;
   std::string head;
+  bool caller_chose_id = false;
   std::atomic<int> refs{1};
 
   Context() {
@@ -60,7 +61,8 @@ class Context : public sf_context {
     fields_.repo_full_name = maybe(repo_full_name);
     fields_.repo_count = clone_url.empty() ? 0 : 1;
     fields_.flags = SF_CONTEXT_SESSION | (clone_url.empty() ? 0 : SF_CONTEXT_HAS_REPOSITORY) |
-                    (head.empty() ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD);
+                    (head.empty() ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD) |
+                    (caller_chose_id ? SF_CONTEXT_CALLER_CHOSE_ID : 0);
     return &fields_;
   }
   sf_context_fields fields_{};

@@ -9,6 +9,7 @@ namespace sandforge::testing {
 
 // A request as the server sees it.
 struct HttpRequest {
+  HttpRequest() {}
   std::string base_url;
   std::string method;
   std::string target;  // path and query

@@ -154,8 +154,8 @@ Progress::Progress(const json::Object& object)
 std::string write_exec(const ExecRequest& request) {
   json::Object body;
   body.set("AttachStdin", request.pipe_stdin);
-  body.set("AttachStdout", true);
-  body.set("AttachStderr", true);
+  body.set("AttachStdout", request.attach);
+  body.set("AttachStderr", request.attach);
   body.set("Tty", false);
   body.set("Cmd", array_of(request.command));
   if (!request.env.empty()) body.set("Env", array_of(request.env));
@@ -164,8 +164,8 @@ std::string write_exec(const ExecRequest& request) {
   return json::write(json::Value(std::move(body)));
 }
 
-std::string write_exec_start() {
-  return R"({"Detach":false,"Tty":false})";
+std::string write_exec_start(bool detach) {
+  return detach ? R"({"Detach":true,"Tty":false})" : R"({"Detach":false,"Tty":false})";
 }
 
 std::string label_filter(std::string_view name, std::string_view value) {

@@ -101,9 +101,11 @@ class ExecRequest {
   std::string user;
   std::string directory;
   bool pipe_stdin = false;
+  bool attach = true;  // to its output
 };
 std::string write_exec(const ExecRequest& request);
-std::string write_exec_start();
+// detach: it runs on, and nobody hears of it.
+std::string write_exec_start(bool detach);
 
 // {"label": ["name=value"]}, as filters are.
 std::string label_filter(std::string_view name, std::string_view value);
