@@ -533,6 +533,10 @@ Task<Exit> Exec::missing_exit(std::shared_ptr<Exec> me) {
     exit.killed = me->machine_ends_;
     co_return exit;
   }
+  if (me->unconfirmed_)
+    throw fault(Code::unavailable, "docker.kill",
+                "the command could not be ended: it may still run")
+        .may_have_started(true);
   throw fault(Code::transport_lost, "docker.stream",
               "the connection to the engine was lost: the command may still run")
       .may_have_started(true);

@@ -253,26 +253,56 @@ TEST_CASE("output that a child holds open does not hold up its command") {
   CHECK(engine.open_stream->stream->cancelled());
 }
 
-TEST_CASE("a cancel ends the tree by two helpers: terminate, then kill") {
+TEST_CASE("a time limit without a grace kills the tree by a helper") {
   FakeEngine engine;
   engine.box->start();
   int execs = 0;
   engine.on_exec(
       [&](const std::string& nonce) {
-        Answer out = stream(++execs == 1 ? frame(2, nonce + " 42\n") + frame(1, "up") : "");
-        out.stays_open = execs == 1;
-        // The second helper kills it.
-        if (execs == 3) engine.open_stream->end();
-        return out;
+        if (++execs == 1) {
+          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
+          out.stays_open = true;
+          return out;
+        }
+        // The helper has killed it, and ends well.
+        engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
+        engine.open_stream->end();
+        return stream("");
       },
       R"({"Running":true,"ExitCode":null})");
   testing::CommandLine line;
   line.shell = "sleep 99";
   line.timeout_ms = 1000;
-  const auto running = engine.box->spawn(line);
-  CHECK(engine.box->driver().wait([&] { return execs == 1 && running->out == "up"; }));
-  engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
-  const auto ran = engine.box->finish(*running);
+  const auto ran = engine.box->exec(line);
   CHECK(ran.outcome == SF_EXIT_TIMED_OUT);
   CHECK(ran.out == "up");
+  CHECK(execs == 2);
+  const auto words = engine.command(1);
+  CHECK(
+      (std::vector<std::string>(words.begin() + 4, words.end()) ==
+       std::vector<std::string>{"42", "SANDFORGE_COMMAND=" + engine.command(0).at(4), "9", "200"}));
+}
+
+TEST_CASE("a tree that cannot be ended is no regular end") {
+  FakeEngine engine;
+  engine.box->start();
+  int execs = 0;
+  engine.on_exec(
+      [&](const std::string& nonce) {
+        if (++execs == 1) {
+          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
+          out.stays_open = true;
+          return out;
+        }
+        engine.on("GET /exec/e1/json", {Answer(200, exited(1))});
+        return stream("");
+      },
+      R"({"Running":true,"ExitCode":null})");
+  testing::CommandLine line;
+  line.shell = "sleep 99";
+  line.timeout_ms = 1000;
+  const auto ran = engine.box->exec(line);
+  CHECK(ran.out == "up");
+  CHECK(ran.outcome == SF_EXIT_TIMED_OUT);
+  CHECK(engine.host.logged("not every process of the command could be ended"));
 }

@@ -109,15 +109,17 @@ TEST_CASE("a look-up that is refused never makes a second machine") {
                         {Answer::lost(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST), SF_TRANSPORT_LOST}};
   for (const Case& one : cases) {
     CAPTURE(one.code);
-    FakeEngine engine;
-    engine.on("GET /containers/json", {one.answer});
-    CHECK(engine.try_start().failure.code == one.code);
+    {
+      FakeEngine engine;
+      engine.on("GET /containers/json", {one.answer});
+      CHECK(engine.try_start().failure.code == one.code);
+      CHECK_FALSE(engine.called("POST"));
+    }
     // The same where the machine was known by its id.
     FakeEngine known;
     known.box->context.sandbox_id = "c1";
     known.on("GET /containers/c1/json", {one.answer});
     CHECK(known.try_start().failure.code == one.code);
-    CHECK_FALSE(engine.called("POST"));
     CHECK_FALSE(known.called("POST"));
   }
 }
@@ -294,14 +296,14 @@ TEST_CASE("engines that are absent, refuse, are too old or none are told apart")
         "7 " + where +
             "permission denied: this user may not use the socket (it belongs to the group docker)");
 
-  FakeEngine old;
-  old.ping("1.24");
-  const auto too_old = old.try_start().failure;
-  CHECK(too_old.code == SF_UNSUPPORTED);
-  CHECK(too_old.message.find("is too old: it speaks version 1.24") != std::string::npos);
-  FakeEngine none;
-  none.ping("");
-  CHECK(none.try_start().failure.message.find("is no Docker engine") != std::string::npos);
+  const auto refused = [](const std::string& version) {
+    FakeEngine engine;
+    engine.ping(version);
+    return engine.try_start().failure;
+  };
+  CHECK(refused("1.24").code == SF_UNSUPPORTED);
+  CHECK(refused("1.24").message.find("is too old: it speaks version 1.24") != std::string::npos);
+  CHECK(refused("").message.find("is no Docker engine") != std::string::npos);
 }
 
 TEST_CASE("a newer engine is spoken to in the newest version that is understood") {
