@@ -12,9 +12,9 @@ inline constexpr std::string_view kMark = "SANDFORGE_COMMAND";
 /*
  * Becomes a command: NONCE MODE COUNT DIRECTORY, COUNT assignments, then words. MODE has a letter
  * for each: s (the word is shell text), b (all of them from the directory on are written for printf
- * %b), c (stderr goes where stdout goes), p (no PATH: a shell makes one where there is none). Before
- * that one line on stderr: the nonce, and the process's own id, which is also that of its session,
- * with the pipes of its output; or why there is no command.
+ * %b), c (stderr goes where stdout goes), p (no PATH: a shell makes one where there is none).
+ * Before that one line on stderr: the nonce, and the process's own id, which is also that of its
+ * session, with the pipes of its output; or why there is no command.
  */
 inline constexpr std::string_view kStartScript = R"sh(
 _sf_n=$1 _sf_m=$2 _sf_c=$3 _sf_f=
