@@ -257,8 +257,10 @@ Task<void> Exec::pump_some(std::shared_ptr<Exec> me) {
 
 void Exec::tell_started() {
   if (std::exchange(started_, true)) return;
-  // Process numbers of a container are not those of this machine.
-  io_.started(exec_id_);
+  // The container's number of it, which is not this machine's; nine digits are more than Linux has.
+  const bool known = !process_.empty() && process_.size() < 10;
+  const std::int64_t number = known ? std::stoll(process_) : 0;
+  io_.started(exec_id_, number);
   ready_out_ = std::exchange(first_out_, {});
 }
 

@@ -35,6 +35,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   // Runs it to its end. A stop of io ends the tree first: terminate, the grace, kill.
   Task<plugin::Exit> run();
+  // Whether its process was there, as far as is known.
+  bool started() const noexcept { return started_; }
   // The machine is ended on purpose, and with it this command.
   void machine_ends() noexcept { machine_ends_ = true; }
 

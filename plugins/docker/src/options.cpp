@@ -125,7 +125,7 @@ Array ulimits(const Value& given) {
 std::optional<std::string> network_mode(const Document& options) {
   const auto isolation = options.string("networkIsolation");
   const auto name = options.string("networkName");
-  if (name && isolation != "PRIVATE")
+  if (name && !isolation)
     throw wrong("/networkName", "a network is named for networkIsolation PRIVATE");
   if (!isolation) return std::nullopt;
   if (*isolation == "NONE") return "none";

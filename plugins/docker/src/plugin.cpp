@@ -33,9 +33,9 @@ class DockerFactory : public plugin::CoFactorySandbox,
   // held back may lose the tail of what its command wrote, because the engine closes the output two
   // seconds after the command's end.
   std::vector<std::string> features() const override {
-    return {"spawn.stdin", "spawn.signal",    "spawn.kill",      "spawn.user",
-            "spawn.tree",  "stderr.separate", "stderr.combined", "env.per_command",
-            "env.unset",   "env.at_provision"};
+    return {"spawn.stdin", "spawn.signal",     "spawn.kill",      "spawn.user",
+            "spawn.tree",  "stderr.separate",  "stderr.combined", "env.per_command",
+            "env.unset",   "env.at_provision", "network.none",    "network.private"};
   }
 
   std::unique_ptr<plugin::SandboxBase> create(plugin::Context context,

@@ -1,5 +1,6 @@
 #include "sandbox.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 namespace sandforge::docker {
@@ -7,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::int64_t kBytesPerMb = 1024 * 1024;
+constexpr std::size_t kRequestsKept = 1024;
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -142,9 +144,20 @@ Task<std::string> DockerSandbox::instructions(plugin::StopToken) {
   co_return text;
 }
 
+void DockerSandbox::must_be_new(const std::string& request) {
+  if (request.empty()) return;
+  if (std::find(requests_.begin(), requests_.end(), request) != requests_.end())
+    throw fault(Code::already_exists, "command.already_ran", "the command has come before")
+        .may_have_started(true);
+  requests_.push_back(request);
+  if (requests_.size() > kRequestsKept) requests_.pop_front();
+}
+
 Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo io) {
   if (container_.empty())
     throw fault(Code::conflict, "docker.not_running", "the sandbox was not started");
+  const std::string request = command.request_id;
+  must_be_new(request);
   ExecPlace place;
   place.container = container_;
   place.directory = directory_;
@@ -154,8 +167,15 @@ Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo
       std::make_shared<Exec>(engine(), std::move(place), std::move(command), std::move(io), keep);
   running_.remove_if([](const auto& other) { return other.expired(); });
   running_.push_back(exec);
-  const plugin::Exit exit = co_await exec->run();
-  co_return exit;
+  try {
+    const plugin::Exit exit = co_await exec->run();
+    co_return exit;
+  } catch (const Error& error) {
+    // What provably never started may be sent again.
+    if (!exec->started() && !error.may_have_started())
+      requests_.erase(std::remove(requests_.begin(), requests_.end(), request), requests_.end());
+    throw;
+  }
 }
 
 }  // namespace sandforge::docker

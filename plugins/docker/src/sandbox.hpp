@@ -1,6 +1,7 @@
 // One session in a container.
 #pragma once
 
+#include <deque>
 #include <list>
 
 #include "machine.hpp"
@@ -25,6 +26,7 @@ class DockerSandbox : public plugin::CoSandbox {
   Machines& machines();
   MachineSpec spec(const plugin::Starting& starting) const;
   void commands_end() noexcept;
+  void must_be_new(const std::string& request);
 
   const std::shared_ptr<const ProviderOptions> options_;
   const plugin::Context context_;
@@ -35,6 +37,7 @@ class DockerSandbox : public plugin::CoSandbox {
   std::string container_;  // of the last start; empty: none
   std::string directory_;
   std::list<std::weak_ptr<Exec>> running_;
+  std::deque<std::string> requests_;  // of the last commands, so that none runs twice
 };
 
 }  // namespace sandforge::docker

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # One engine for all tests that need a real one:
 #
-#   engine.sh start FOLDER      starts it, and makes the image sandforge-test-busybox
+#   engine.sh start FOLDER      starts it, and makes the image sandforge-test-busybox and the
+#                               network sandforge-test-private
 #   engine.sh run FOLDER CMD …  runs CMD with DOCKER_HOST set
 #   engine.sh stop FOLDER       ends it, and removes everything of it
 #
@@ -11,6 +12,7 @@
 set -euo pipefail
 
 image=sandforge-test-busybox
+network=sandforge-test-private
 verb=${1:?} state=${2:?}
 shift 2
 
@@ -104,6 +106,7 @@ case $verb in
     fi
     echo "$DOCKER_HOST" >"$state/host"
     import_image
+    docker network create --internal "$network" >/dev/null
     ;;
   run)
     if [[ ! -e $state/host ]]; then
@@ -115,11 +118,13 @@ case $verb in
     exec "$@"
     ;;
   stop)
-    if [[ -e $state/place ]]; then
-      stop_daemon
-    elif [[ -e $state/host ]]; then
-      docker -H "$(cat "$state/host")" rmi -f "$image" >/dev/null
+    if [[ -e $state/host ]]; then
+      DOCKER_HOST=$(cat "$state/host")
+      export DOCKER_HOST
+      docker network rm "$network" >/dev/null || true
+      docker rmi -f "$image" >/dev/null || true
     fi
+    [[ ! -e $state/place ]] || stop_daemon
     rm -rf "$state"
     ;;
   *)
