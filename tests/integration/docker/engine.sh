@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # One engine for all tests that need a real one:
 #
-#   engine.sh start FOLDER      starts it, and makes the image sandforge-test-busybox and the
-#                               network sandforge-test-private
+#   engine.sh start FOLDER      starts it, and makes the image sandforge-test-busybox
 #   engine.sh run FOLDER CMD …  runs CMD with DOCKER_HOST set
 #   engine.sh stop FOLDER       ends it, and removes everything of it
 #
@@ -12,7 +11,6 @@
 set -euo pipefail
 
 image=sandforge-test-busybox
-network=sandforge-test-private
 verb=${1:?} state=${2:?}
 shift 2
 
@@ -106,7 +104,6 @@ case $verb in
     fi
     echo "$DOCKER_HOST" >"$state/host"
     import_image
-    docker network create --internal "$network" >/dev/null
     ;;
   run)
     if [[ ! -e $state/host ]]; then
@@ -121,7 +118,6 @@ case $verb in
     if [[ -e $state/host ]]; then
       DOCKER_HOST=$(cat "$state/host")
       export DOCKER_HOST
-      docker network rm "$network" >/dev/null || true
       docker rmi -f "$image" >/dev/null || true
     fi
     [[ ! -e $state/place ]] || stop_daemon
