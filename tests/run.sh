@@ -15,7 +15,10 @@
 # ran and none failed.
 set -euo pipefail
 
-test_packages=(catch2 libbenchmark-dev procps util-linux openssl python3-minimal)
+test_packages=(
+  catch2 libbenchmark-dev procps util-linux openssl python3-minimal
+  docker.io iptables busybox-static  # an engine for the tests of docker
+)
 
 usage() {
   sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2

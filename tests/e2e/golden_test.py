@@ -11,7 +11,7 @@ from support.main import main
 COMMANDS = ["", "run", "start", "exec", "cp", "ps", "stop", "snapshot", "rm", "providers", "describe", "settings",
             "settings effective", "config", "config check", "plugins", "plugins doctor",
             "fault-proxy", "new", "conformance"]
-FOUND = ("\n  hint: found: local; more by --plugin-path, or by plugins.paths in the configuration: "
+FOUND = ("\n  hint: found: docker, local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see sandforge{} plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
 
@@ -92,7 +92,7 @@ def test_a_password_in_a_bad_url_is_not_shown(t):
 def test_names_that_nobody_has(t):
     refused(t, "there is no provider lcoal, did you mean local" + FOUND.format(""), "run", "--provider",
             "lcoal", "--", "true")
-    refused(t, "there is no provider docker" + FOUND.format(""), "describe", "docker")
+    refused(t, "there is no provider cloud" + FOUND.format(""), "describe", "cloud")
     refused(t, "there is no session 's'", "exec", "s", "--", "true")
     refused(t, "there is no session 's'", "ps", "s")
     refused(t, "there is no session 's'", "stop", "s")

@@ -10,6 +10,7 @@ from support.main import main
 
 FIXTURES = os.path.join(BUILD, "tests/unit/loader/fixtures/plugins")
 LOCAL = os.path.join(BUILD, "lib/sandforge/plugins/local.so")
+DOCKER = os.path.join(BUILD, "lib/sandforge/plugins/docker.so")
 
 # The stage at which each broken plugin is refused.
 BROKEN = {
@@ -45,13 +46,13 @@ def test_plugins_doctor_reports_each_broken_plugin_once(t):
     expected.update({"text.so": "not_elf", "empty.so": "truncated", "open.so": "unsafe_permissions",
                      "dangling.so": "not_found", "folder.so": "not_regular",
                      "good_a.so": "loaded", "twin_of_a.so": "duplicate_provider",
-                     "local.so": "loaded"})
+                     "local.so": "loaded", "docker.so": "loaded"})
     seen = dict(stages)
     seen.pop("nowhere.so", None)
     assert seen == expected, {k: (seen.get(k), expected.get(k)) for k in {**seen, **expected}
                               if seen.get(k) != expected.get(k)}
     assert t.path("nowhere.so") in shown.text
-    assert report["usable"] == 2 and report["refused"] == len(report["candidates"]) - 2, report
+    assert report["usable"] == 3 and report["refused"] == len(report["candidates"]) - 3, report
     for entry in report["candidates"]:
         assert entry["usable"] or (entry["message"] and entry["origin"] == "--plugin-path"), entry
     assert "sandforge_fixture_nobody_defines_this" in shown.text
@@ -98,10 +99,11 @@ def test_where_plugins_come_from_and_who_wins(t):
     assert origins == {
         "fixture-good-a": ("--plugin-path", t.path("flag/good_a.so")),
         "fixture-good-b": ("SANDFORGE_PLUGIN_PATH", t.path("list/good_b.so")),
-        "local": ("install folder", LOCAL)}, origins
+        "docker": ("install folder", DOCKER), "local": ("install folder", LOCAL)}, origins
     listed = t.sf("--config", "c.yaml", "providers", "--json")
     origins = {entry["provider"]: entry["origin"] for entry in listed.json}
-    assert origins == {"fixture-good-a": "configuration", "local": "install folder"}, origins
+    assert origins == {"fixture-good-a": "configuration", "docker": "install folder",
+                       "local": "install folder"}, origins
     doctor = t.sf("--config", "c.yaml", "--plugin-path", "flag", "plugins", "doctor", "--json",
                   code=1, env=env).json
     assert [(entry["path"], entry["stage"]) for entry in doctor["candidates"]
@@ -318,8 +320,8 @@ def test_a_list_of_providers_does_nothing_but_read(t):
     assert not re.search(r"\b(vfork|fork|connect|mkdir|unlink)\(", text), text
     assert os.listdir(t.dir).count("state") == 0
     opened = re.findall(r'openat\([^"]*"([^"]*\.so)"[^)]*\)\s*= (\d+)', text)
-    assert [path for path, _ in opened] == [LOCAL], opened
-    (descriptor,) = [number for _, number in opened]
+    assert [path for path, _ in opened] == [DOCKER, LOCAL], opened
+    descriptor = opened[1][1]
     after = text[text.index(LOCAL + '"'):]
     assert not re.search(rf"mmap\([^)]*PROT_EXEC[^)]*, {descriptor}, ", after), after
 

@@ -72,7 +72,8 @@ def test_start_ps_stop_and_rm(t):
 
 
 def test_providers_describe_and_settings(t):
-    (provider,) = t.sf("providers", "--json").json
+    docker, provider = t.sf("providers", "--json").json
+    assert (docker["provider"], provider["provider"]) == ("docker", "local")
     assert list(provider) == ["provider", "displayName", "description", "plugin", "version", "path",
                               "origin", "optionsSchema", "env"], provider
     described = t.sf("describe", "local", "--json").json

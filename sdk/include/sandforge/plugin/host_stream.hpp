@@ -65,19 +65,13 @@ class HostStream {
 
  protected:
   explicit HostStream(const Lane& lane) : inbox_(std::make_shared<detail::Inbox>(lane)) {}
+  explicit HostStream(std::shared_ptr<detail::Inbox> inbox) noexcept : inbox_(std::move(inbox)) {}
   static Task<void> drain(std::shared_ptr<detail::Inbox> inbox) {
     for (;;) {
       const std::optional<Output> rest = co_await read_from(inbox);
       if (!rest) co_return;
     }
   }
-  std::shared_ptr<detail::Inbox> inbox_;
-
- private:
-  void close() noexcept {
-    if (inbox_) inbox_->close();
-  }
-
   static Task<std::optional<Output>> read_from(std::shared_ptr<detail::Inbox> inbox) {
     const StopToken stop = co_await current_stop();
     const StopCallback cancel(stop, [inbox] { inbox->cancel(); });
@@ -92,6 +86,13 @@ class HostStream {
     stop.throw_if_stopped();
     co_return std::nullopt;
   }
+  std::shared_ptr<detail::Inbox> inbox_;
+
+ private:
+  void close() noexcept {
+    if (inbox_) inbox_->close();
+  }
+
   static Task<void> write_to(std::shared_ptr<detail::Inbox> inbox, std::string data,
                              std::uint32_t flags) {
     const StopToken stop = co_await current_stop();

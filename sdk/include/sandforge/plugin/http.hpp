@@ -1,5 +1,6 @@
 // The host's http client, for requests whose answers are taken whole. Both styles: a blocking
-// author calls send(…).get(stop), a coroutine awaits send(…).
+// author calls send(…).get(stop), a coroutine awaits send(…). Answers that are streams, and
+// upgrades to a raw connection: http_stream.hpp.
 #pragma once
 
 #include <map>
@@ -93,6 +94,33 @@ class HttpAnswer {
 
 namespace detail {
 
+// A request as the boundary's struct, borrowing from it.
+class HttpRequestView {
+ public:
+  explicit HttpRequestView(const HttpRequest& request, std::uint32_t flags = 0) {
+    for (const auto& [name, value] : request.headers)
+      headers_.push_back({to_bytes(name), to_bytes(value)});
+    raw_.struct_size = sizeof raw_;
+    raw_.method = to_str(request.method);
+    raw_.target = to_str(request.target);
+    raw_.headers = headers_.data();
+    raw_.header_count = headers_.size();
+    raw_.body = to_bytes(request.body);
+    raw_.flags = flags | (request.fresh_connection ? SF_HTTP_FRESH_CONNECTION : 0);
+    raw_.timeout_ms = static_cast<std::uint64_t>(request.timeout.count());
+    raw_.idle_timeout_ms = static_cast<std::uint64_t>(request.idle_timeout.count());
+    raw_.total_timeout_ms = static_cast<std::uint64_t>(request.total_timeout.count());
+    raw_.window = 1 << 16;
+  }
+  HttpRequestView(const HttpRequestView&) = delete;
+  HttpRequestView& operator=(const HttpRequestView&) = delete;
+  const sf_http_request* get() const noexcept { return &raw_; }
+
+ private:
+  std::vector<sf_http_header> headers_;
+  sf_http_request raw_{};
+};
+
 // One request. References: the host's from the start until done, and that of the handle for cancel.
 class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
  public:
@@ -110,21 +138,7 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (cancelled_) return pending_->fail(plain_error(SF_CANCELLED, "cancelled"));
     }
-    std::vector<sf_http_header> headers;
-    for (const auto& [name, value] : request_.headers)
-      headers.push_back({to_bytes(name), to_bytes(value)});
-    sf_http_request raw{};
-    raw.struct_size = sizeof raw;
-    raw.method = to_str(request_.method);
-    raw.target = to_str(request_.target);
-    raw.headers = headers.data();
-    raw.header_count = headers.size();
-    raw.body = to_bytes(request_.body);
-    raw.flags = request_.fresh_connection ? SF_HTTP_FRESH_CONNECTION : 0;
-    raw.timeout_ms = static_cast<std::uint64_t>(request_.timeout.count());
-    raw.idle_timeout_ms = static_cast<std::uint64_t>(request_.idle_timeout.count());
-    raw.total_timeout_ms = static_cast<std::uint64_t>(request_.total_timeout.count());
-    raw.window = 1 << 16;
+    const HttpRequestView raw(request_);
     const sf_stream_events io{sizeof io, this, on_data, [](void*) noexcept {}, on_done};
     const sf_http_events events{sizeof events, this, on_response,
                                 [](void*, const sf_http_end*) noexcept {}};
@@ -133,7 +147,7 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
     sf_stream* stream = nullptr;
     try {
       errors.check(need(services().http, SF_SERVICE_HTTP)
-                       .request(client, &raw, &io, &events, &stream, errors.sink()));
+                       .request(client, raw.get(), &io, &events, &stream, errors.sink()));
     } catch (...) {
       self_.reset();
       return pending_->fail(std::current_exception());
@@ -250,6 +264,10 @@ class HttpClient {
   ~HttpClient() { detail::services().http->client_release(client_); }
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
+
+  // For the layer: where requests begin, on the lane.
+  const Lane& lane() const noexcept { return lane_; }
+  sf_http_client* get() const noexcept { return client_; }
 
   // Any status is an answer. What is thrown says by may_have_started whether the request may have
   // had its effect.

@@ -11,5 +11,7 @@
 #include "http.hpp"
 #include "repo_template.hpp"
 #if defined(__cpp_impl_coroutine)
+#include "coroutine.hpp"
+#include "http_stream.hpp"
 #include "repo_template_task.hpp"
 #endif

@@ -27,6 +27,7 @@ class Context : public sf_context {
   std::vector<Repository> repositories;  // the list form, with what repos says of each
   bool continues_on_failure = false;
   Failure head_failure;  // of every head that is asked for
+  bool caller_chose_id = false;
   std::atomic<int> refs{1};
 
   Context() {
@@ -86,7 +87,8 @@ class Context : public sf_context {
     fields_.flags = SF_CONTEXT_SESSION | (count() == 0 ? 0 : SF_CONTEXT_HAS_REPOSITORY) |
                     (repositories.empty() ? 0 : SF_CONTEXT_LIST_FORM) |
                     (continues_on_failure ? SF_CONTEXT_CONTINUE_ON_FAILURE : 0) |
-                    (head.empty() && !head_failure ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD);
+                    (head.empty() && !head_failure ? 0 : SF_CONTEXT_HAS_RESOLVE_HEAD) |
+                    (caller_chose_id ? SF_CONTEXT_CALLER_CHOSE_ID : 0);
     return &fields_;
   }
   sf_context_fields fields_{};

@@ -9,6 +9,7 @@ namespace sandforge::testing {
 
 // A request as the server sees it.
 struct HttpRequest {
+  HttpRequest() {}
   std::string base_url;
   std::string method;
   std::string target;  // path and query
@@ -107,6 +108,11 @@ class HttpRule {
     fields_.emplace_back(std::move(name), std::move(value));
     return *this;
   }
+  // The connection after an upgrade, on which the other end says this, and ends.
+  HttpRule& upgrade(std::string content = {}) {
+    upgraded_ = true;
+    return answer(101, std::move(content));
+  }
   // Ends in an error at this phase (SF_HTTP_*). Before SF_HTTP_HEAD nothing is answered, at
   // SF_HTTP_HEAD the head alone, at SF_HTTP_BODY the content is cut off where it ends.
   HttpRule& fail(std::uint32_t phase, sf_status code, std::string message) {
@@ -126,7 +132,7 @@ class HttpRule {
   }
   void play(const Exchange& exchange) {
     used_ = true;
-    if (phase_ >= SF_HTTP_HEAD) exchange.respond(status_, false, {}, fields_);
+    if (phase_ >= SF_HTTP_HEAD) exchange.respond(status_, upgraded_, {}, fields_);
     if (phase_ >= SF_HTTP_BODY) exchange.send(content_);
     exchange.end(phase_, failure_);
   }
@@ -137,6 +143,7 @@ class HttpRule {
   Pairs headers_;
   std::optional<std::string> body_;
   std::uint32_t status_ = 200;
+  bool upgraded_ = false;
   std::string content_;
   Pairs fields_;
   std::uint32_t phase_ = SF_HTTP_BODY;

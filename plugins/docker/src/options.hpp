@@ -1,0 +1,63 @@
+// The options that the provider is opened with, and the machine that they describe.
+#pragma once
+
+#include <sandforge/plugin/factory.hpp>
+
+#include "engine.hpp"
+
+namespace sandforge::docker {
+
+enum class PullPolicy : std::uint8_t { missing, always, never };
+
+class RegistryLogin {
+ public:
+  RegistryLogin() {}
+  std::string username;
+  std::string password;
+  std::string identity_token;
+};
+
+class ProviderOptions {
+ public:
+  explicit ProviderOptions(const plugin::Opening& opening);
+
+  std::shared_ptr<const EngineOptions> engine;
+  std::string name_prefix;
+  std::string image;       // empty: by the settings
+  std::string base_image;  // of `defaults`; empty: kDefaultImage
+  std::string owner;       // of `defaults`
+  std::string working_directory;
+  std::string user;
+  std::string platform;
+  std::string instructions;
+  bool has_instructions = false;
+  PullPolicy pull = PullPolicy::missing;
+  std::map<std::string, RegistryLogin> logins;  // by host of the registry
+  wire::Labels labels;
+  std::vector<plugin::EnvEntry> env;
+  std::vector<std::string> command;
+  json::Object host_config;  // as the engine takes it
+  std::chrono::seconds stop_timeout{10};
+
+  static constexpr const char* kDefaultImage = "node:22-slim";
+};
+
+// One machine, before it is made.
+class MachineSpec {
+ public:
+  MachineSpec() {}
+  std::string image;
+  std::string working_directory;
+  std::vector<std::string> env;  // "NAME=value", or "NAME" to take it away from the image's
+
+  // The body that creates it, for the session; the same options give the same hash.
+  static std::string body(const ProviderOptions& options, const MachineSpec& spec,
+                          const std::string& session_id);
+  static std::string hash(const ProviderOptions& options, const MachineSpec& spec);
+};
+
+// What is written on every machine of a session, over the labels of the options.
+wire::Labels labels_of(const ProviderOptions& options, const std::string& session_id,
+                       const std::string& spec_hash);
+
+}  // namespace sandforge::docker

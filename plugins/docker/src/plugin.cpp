@@ -1,0 +1,59 @@
+// The provider `docker`: its options, its settings, its entry.
+#include <sandforge/plugin/plugin.hpp>
+
+#include "sandbox.hpp"
+
+namespace sandforge::docker {
+
+class DockerFactory : public plugin::CoFactorySandbox,
+                      public plugin::BasicHealth<plugin::Coroutine> {
+ public:
+  static constexpr const char* provider = "docker";
+  explicit DockerFactory(const plugin::Opening& opening)
+      : options_(std::make_shared<const ProviderOptions>(opening)) {}
+
+  // What the public documents show; a default stands there only where the host gave one.
+  plugin::SettingsSchema settings() const override {
+    plugin::SettingsSchema schema;
+    auto image = schema.string("baseImage");
+    image.title("Base image")
+        .description("Docker image the environment template builds from (default node:22-slim)")
+        .set("minLength", 1);
+    if (!options_->base_image.empty()) image.fallback(options_->base_image);
+    auto owner = schema.string("owner");
+    owner.title("Owner")
+        .description(
+            "user[:group] or uid[:gid] that owns the repositories in the image (default root)")
+        .pattern(R"(^[\w.-]+(:[\w.-]+)?$)");
+    if (!options_->owner.empty()) owner.fallback(options_->owner);
+    return schema;
+  }
+
+  // Engine execs: no terminal, no process that outlives its connection, and a slow reader that is
+  // held back may lose the tail of what its command wrote, because the engine closes the output two
+  // seconds after the command's end.
+  std::vector<std::string> features() const override {
+    return {"spawn.stdin", "spawn.signal",     "spawn.kill",      "spawn.user",
+            "spawn.tree",  "stderr.separate",  "stderr.combined", "env.per_command",
+            "env.unset",   "env.at_provision", "network.none",    "network.private"};
+  }
+
+  std::unique_ptr<plugin::SandboxBase> create(plugin::Context context,
+                                              plugin::Settings settings) override {
+    return std::make_unique<DockerSandbox>(options_, std::move(context), settings);
+  }
+
+  plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
+  Task<void> check(plugin::StopToken) override {
+    if (!engine_) engine_.emplace(lane(), options_->engine);
+    co_await engine_->connect();
+  }
+
+ private:
+  const std::shared_ptr<const ProviderOptions> options_;
+  std::optional<Engine> engine_;
+};
+
+}  // namespace sandforge::docker
+
+SANDFORGE_PLUGIN(sandforge::docker::DockerFactory)

@@ -1,0 +1,179 @@
+#include "sandforge/wire/docker/messages.hpp"
+
+#include "sandforge/support/utf8.hpp"
+
+namespace sandforge::wire::docker {
+namespace {
+
+constexpr std::size_t kLongestMessage = 2048;
+
+std::string text_of(const json::Object& object, std::string_view key) {
+  const json::Value* value = object.find(key);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+bool flag_of(const json::Object& object, std::string_view key) {
+  const json::Value* value = object.find(key);
+  return value != nullptr && value->is_bool() && value->as_bool();
+}
+std::optional<std::int64_t> integer_of(const json::Object& object, std::string_view key) {
+  const json::Value* value = object.find(key);
+  if (value == nullptr || !value->is_integer()) return std::nullopt;
+  return value->as_integer();
+}
+const json::Object& object_of(const json::Object& object, std::string_view key) {
+  static const json::Object none;
+  const json::Value* value = object.find(key);
+  return value != nullptr && value->is_object() ? value->as_object() : none;
+}
+Texts texts_of(const json::Object& object, std::string_view key) {
+  Texts out;
+  const json::Value* value = object.find(key);
+  if (value == nullptr || !value->is_array()) return out;
+  for (const json::Value& item : value->as_array())
+    if (item.is_string()) out.push_back(item.as_string());
+  return out;
+}
+json::Array array_of(const Texts& texts) {
+  json::Array out;
+  for (const std::string& text : texts)
+    out.emplace_back(text);
+  return out;
+}
+
+json::ParseResult parse(std::string_view body) {
+  json::Limits limits;
+  limits.bytes = 16U << 20;
+  return json::parse(body, limits);
+}
+
+std::optional<json::Object> parse_object(std::string_view body) {
+  json::ParseResult parsed = parse(body);
+  if (!parsed || !parsed.value.is_object()) return std::nullopt;
+  return std::move(parsed.value.as_object());
+}
+
+}  // namespace
+
+std::string error_message(std::string_view body) {
+  std::string text;
+  if (const auto object = parse_object(body)) {
+    text = text_of(*object, "message");
+  } else {
+    text = body.substr(0, kLongestMessage);
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.pop_back();
+  return escape_controls(text.substr(0, kLongestMessage));
+}
+
+std::optional<CreatedContainer> read_created_container(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object || text_of(*object, "Id").empty()) return std::nullopt;
+  CreatedContainer out;
+  out.id = text_of(*object, "Id");
+  out.warnings = texts_of(*object, "Warnings");
+  return out;
+}
+
+std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body) {
+  const json::ParseResult parsed = parse(body);
+  if (!parsed || !parsed.value.is_array()) return std::nullopt;
+  std::vector<ContainerSummary> out;
+  for (const json::Value& item : parsed.value.as_array()) {
+    if (!item.is_object() || text_of(item.as_object(), "Id").empty()) return std::nullopt;
+    ContainerSummary one;
+    one.id = text_of(item.as_object(), "Id");
+    one.created = integer_of(item.as_object(), "Created").value_or(0);
+    one.state = text_of(item.as_object(), "State");
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string ContainerInfo::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
+}
+
+std::optional<ContainerInfo> read_container(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object || text_of(*object, "Id").empty()) return std::nullopt;
+  ContainerInfo out;
+  out.id = text_of(*object, "Id");
+  out.name = text_of(*object, "Name");
+  if (!out.name.empty() && out.name.front() == '/') out.name.erase(0, 1);
+  out.created = text_of(*object, "Created");
+  const json::Object& state = object_of(*object, "State");
+  out.status = text_of(state, "Status");
+  out.running = flag_of(state, "Running");
+  out.paused = flag_of(state, "Paused");
+  out.restarting = flag_of(state, "Restarting");
+  out.dead = flag_of(state, "Dead");
+  out.oom_killed = flag_of(state, "OOMKilled");
+  out.exit_code = integer_of(state, "ExitCode").value_or(0);
+  out.error = text_of(state, "Error");
+  const json::Object& config = object_of(*object, "Config");
+  out.image = text_of(config, "Image");
+  out.working_directory = text_of(config, "WorkingDir");
+  out.user = text_of(config, "User");
+  out.env = texts_of(config, "Env");
+  out.labels = object_of(config, "Labels");
+  const json::Object& limits = object_of(*object, "HostConfig");
+  out.memory = integer_of(limits, "Memory").value_or(0);
+  out.nano_cpus = integer_of(limits, "NanoCpus").value_or(0);
+  return out;
+}
+
+std::optional<std::string> read_exec_id(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object || text_of(*object, "Id").empty()) return std::nullopt;
+  return text_of(*object, "Id");
+}
+
+std::optional<ExecInfo> read_exec(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object || !object->contains("Running")) return std::nullopt;
+  ExecInfo out;
+  out.running = flag_of(*object, "Running");
+  out.exit_code = integer_of(*object, "ExitCode");
+  return out;
+}
+
+Progress::Progress(const json::Object& object)
+    : id(text_of(object, "id")), status(text_of(object, "status")) {
+  const json::Object& detail = object_of(object, "progressDetail");
+  current = integer_of(detail, "current");
+  total = integer_of(detail, "total");
+  const bool failed = object.contains("errorDetail") || object.contains("error");
+  if (!failed) return;
+  error = text_of(object_of(object, "errorDetail"), "message");
+  if (error.empty()) error = text_of(object, "error");
+  if (error.empty()) error = "the engine gives no reason";
+  error = escape_controls(error.substr(0, kLongestMessage));
+}
+
+std::string write_exec(const ExecRequest& request) {
+  json::Object body;
+  body.set("AttachStdin", request.pipe_stdin);
+  body.set("AttachStdout", request.attach);
+  body.set("AttachStderr", request.attach);
+  body.set("Tty", false);
+  body.set("Cmd", array_of(request.command));
+  if (!request.env.empty()) body.set("Env", array_of(request.env));
+  if (!request.user.empty()) body.set("User", request.user);
+  if (!request.directory.empty()) body.set("WorkingDir", request.directory);
+  return json::write(json::Value(std::move(body)));
+}
+
+std::string write_exec_start(bool detach) {
+  return detach ? R"({"Detach":true,"Tty":false})" : R"({"Detach":false,"Tty":false})";
+}
+
+std::string label_filter(std::string_view name, std::string_view value) {
+  json::Array labels;
+  labels.emplace_back(std::string(name) + '=' + std::string(value));
+  json::Object filter;
+  filter.set("label", std::move(labels));
+  return json::write(json::Value(std::move(filter)));
+}
+
+}  // namespace sandforge::wire::docker

@@ -1,0 +1,54 @@
+#include "sandforge/wire/docker/names.hpp"
+
+#include "sandforge/support/encoding.hpp"
+#include "sandforge/support/hash.hpp"
+
+namespace sandforge::wire::docker {
+namespace {
+
+constexpr std::size_t kLongestId = 64;  // of a name; an engine takes more, people do not
+
+bool is_alphanumeric(char c) noexcept {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+std::string sanitised(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += is_alphanumeric(c) || c == '_' || c == '.' || c == '-' ? c : '-';
+  return out;
+}
+
+}  // namespace
+
+std::string container_name(std::string_view prefix, std::string_view id) {
+  std::string name = sanitised(prefix);
+  if (!name.empty()) name += '-';
+  name += sanitised(id.substr(0, kLongestId));
+  if (name.empty() || !is_alphanumeric(name.front())) name.insert(0, "s-");
+  return name + '-' + sha256_hex(id).substr(0, 8);
+}
+
+ImageReference split_image(std::string_view reference) {
+  if (reference.find('@') != std::string_view::npos) return {std::string(reference), ""};
+  const auto colon = reference.rfind(':');
+  if (colon == std::string_view::npos || reference.find('/', colon) != std::string_view::npos)
+    return {std::string(reference), "latest"};
+  return {std::string(reference.substr(0, colon)), std::string(reference.substr(colon + 1))};
+}
+
+std::string registry_of(std::string_view reference) {
+  const auto slash = reference.find('/');
+  const std::string_view first = reference.substr(0, slash);
+  const bool named = slash != std::string_view::npos &&
+                     (first == "localhost" || first.find_first_of(".:") != std::string_view::npos);
+  return named ? std::string(first) : "docker.io";
+}
+
+Query& Query::add(std::string_view name, std::string_view value) {
+  text_ += text_.empty() ? '?' : '&';
+  text_ += percent_encode(name) + '=' + percent_encode(value);
+  return *this;
+}
+
+}  // namespace sandforge::wire::docker
