@@ -180,9 +180,8 @@ class SandboxBackend {
   // conflict: it is stopped and nothing ran.
   virtual Result<std::shared_ptr<ProcessBackend>> spawn(const Command& command,
                                                         std::shared_ptr<ProcessSink> sink) = 0;
-  virtual ProcessesBackend* processes() noexcept = 0;         // null: not offered
-  virtual FilesBackend* files() noexcept { return nullptr; }  // null: not offered
   virtual ProcessesBackend* processes() noexcept = 0;                 // null: not offered
+  virtual FilesBackend* files() noexcept { return nullptr; }          // the same
   virtual SnapshotsBackend* snapshots() noexcept { return nullptr; }  // the same
 };
 
