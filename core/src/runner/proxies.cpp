@@ -231,12 +231,13 @@ Result<std::string> SandboxProxy::create(HostPeer& peer, const Route& provider, 
              out.out);
 }
 
-// A command, or a file, needs a machine that this process has started or connected: the host starts
+// A command, a file or a capture needs a machine that this process has started or connected: the host starts
 // it again, and the provider finds the machine that runs.
 Result<Route> SandboxProxy::route_for(Method method) {
   auto out = route();
   const bool needs_machine = method == wire::method_of(&sf_sandbox_vtbl::spawn) ||
-                             method >> 8 == wire::struct_number<sf_files_ext>();
+                             method >> 8 == wire::struct_number<sf_files_ext>() ||
+                             method == wire::method_of(&sf_snapshot_ext::create);
   if (out && needs_machine && started_in_.load() != 0 && started_in_.load() != epoch_.load())
     return Error(
         Status::conflict,

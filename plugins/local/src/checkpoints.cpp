@@ -84,18 +84,23 @@ class Store {
            here.st_ino == there.st_ino && here.st_dev == there.st_dev;
   }
 
-  // Removes what is aside, unless somebody holds it: then it is left for the next use.
+  // Removes what is aside. What somebody holds, or what the name leads to only since it was opened,
+  // is left for the next use: it may be a checkpoint that has just lost its place to a new one.
   Result remove_aside(const std::string& name) const {
     const Descriptor folder(::openat(fd(), name.c_str(), kFolder));
-    if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
+    if (!folder && errno == ENOENT) return {};
+    if (!folder) return system_failure(errno, "cannot open", shown(name));
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 || !names_it(name, folder)) return {};
     return remove_guest_folder(fd(), name);
   }
 
-  Result remove_leftovers() const {
+  // What cannot be removed takes room, and hinders nothing.
+  void remove_leftovers(std::vector<std::string>& warnings) const {
     for (const auto& name : names())
-      if (name.compare(0, kAside.size(), kAside) == 0)
-        if (auto failed = remove_aside(name)) return failed;
-    return {};
+      if (name.compare(0, kAside.size(), kAside) == 0) warn(remove_aside(name), warnings);
+  }
+  static void warn(const Result& failed, std::vector<std::string>& warnings) {
+    if (failed) warnings.push_back("what is left of an earlier checkpoint stays: " + failed->message);
   }
 
  private:
@@ -255,7 +260,8 @@ bool has_checkpoint(const Store& store, const std::optional<std::string>& name) 
 }
 
 // Puts what was made aside into its place. The one that had it is aside then.
-Result give_place(const Store& store, Aside& made, const std::string& entry) {
+Result give_place(const Store& store, Aside& made, const std::string& entry,
+                  std::vector<std::string>& warnings) {
   for (int tries = 0; tries < kLooks; ++tries) {
     if (::renameat2(store.fd(), made.name().c_str(), store.fd(), entry.c_str(), 0) == 0) {
       made.let_go();
@@ -266,7 +272,8 @@ Result give_place(const Store& store, Aside& made, const std::string& entry) {
         0) {
       const std::string before = made.name();
       made.let_go();
-      return store.remove_aside(before);
+      Store::warn(store.remove_aside(before), warnings);
+      return {};
     }
     if (errno != ENOENT) break;  // else the one before was removed meanwhile
   }
@@ -350,12 +357,13 @@ Result capture_into(const Store& store, Aside& made, int session, const std::str
   CopyReport report;
   if (auto failed = copy_tree(session, made.files(), cancelled, report)) return failed;
   out.bytes = report.bytes;
-  out.warnings = report.warnings();
+  for (auto& warning : report.warnings())
+    out.warnings.push_back(std::move(warning));
   if (auto failed = write_about(made.fd(), out, store.shown(made.name()))) return failed;
   // On the disk before it has its name: the machine may fail, too.
   if (::syncfs(store.fd()) != 0) return system_failure(errno, "cannot write", store.path());
   if (cancelled.load()) return copy_cancelled();
-  if (auto failed = give_place(store, made, encode_id(name))) return failed;
+  if (auto failed = give_place(store, made, encode_id(name), out.warnings)) return failed;
   if (::fsync(store.fd()) != 0) return system_failure(errno, "cannot write", store.path());
   return {};
 }
@@ -377,7 +385,8 @@ std::optional<Failure> capture(const SessionPlace& place, const std::string& nam
   for (int tries = 1;; ++tries) {
     Store store;
     if (auto failed = Store::open(place.root, true, store)) return failed;
-    if (auto failed = store.remove_leftovers()) return failed;
+    out.warnings.clear();
+    store.remove_leftovers(out.warnings);
     Aside made(store);
     auto failed = made.make();
     // Whoever removes the last checkpoint removes the folder of them all.
@@ -410,7 +419,8 @@ std::optional<Failure> remove_checkpoint(const std::string& root, const std::str
   Store store;
   if (auto failed = Store::open(root, false, store)) return failed;
   if (!store) return {};
-  if (auto failed = store.remove_leftovers()) return failed;
+  std::vector<std::string> left;  // for the next capture or boot to tell
+  store.remove_leftovers(left);
   const std::string aside = aside_name();
   const std::string entry = encode_id(name);
   if (::renameat(store.fd(), entry.c_str(), store.fd(), aside.c_str()) == 0) {
@@ -463,7 +473,7 @@ std::optional<Failure> boot(const SessionPlace& place, const BootNames& names,
   } else {
     return {};
   }
-  if (auto failed = store.remove_leftovers()) return failed;
+  store.remove_leftovers(out.warnings);
   bool done = false;
   if (auto failed = boot_from(place, root.get(), store, name, cancelled, done, out)) return failed;
   if (done) out.from = from;

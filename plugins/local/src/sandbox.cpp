@@ -360,6 +360,7 @@ void SandboxObject::stop(sf_completion done) {
 }
 
 void SandboxObject::destroy(sf_completion done) {
+  booted_ = Booted();  // of a start that failed: the next one boots anew
   end_guest([self = shared_from_this(), done](const Failure* failure) {
     if (failure != nullptr) return complete(done, failure);
     auto result = std::make_shared<std::optional<Failure>>();

@@ -67,6 +67,8 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
 
   void run_blocking(std::function<void()> work, std::function<void(const Failure*)> done);
   void with_link(Guest wanted, LinkFn then, int tries);
+  void capture_running(const std::string& name, const std::shared_ptr<CancelFlag>& cancelled,
+                       sf_checkpoint_completion done);
   void connect(Guest wanted, LinkFn then);
   void adopt(GuestConnection connection, LinkFn then);
   // Null where the host has no timer: then it never comes.

@@ -108,23 +108,36 @@ std::shared_ptr<CancelFlag> SandboxObject::capture(std::string name,
                                                    sf_checkpoint_completion done) {
   auto cancelled = std::make_shared<CancelFlag>(false);
   if (name.empty()) name = boot_.own.value_or("");
-  if (name.empty() || !link_ || !link_->up()) {
+  if (name.empty()) {
     post(lane_.get(), [done] { tell(done, std::vector<CheckpointInfo>()); });
     return cancelled;
   }
+  // A link that was lost a moment ago does not mean that the session does not run.
+  with_link(Guest::if_running,
+            [self = shared_from_this(), name = std::move(name), cancelled, done](
+                const Failure* failure, const std::shared_ptr<GuestLink>& link, LinkFacts) {
+              if (failure != nullptr) return tell(done, *failure);
+              if (link == nullptr) return tell(done, std::vector<CheckpointInfo>());
+              self->capture_running(name, cancelled, done);
+            });
+  return cancelled;
+}
+
+void SandboxObject::capture_running(const std::string& name,
+                                    const std::shared_ptr<CancelFlag>& cancelled,
+                                    sf_checkpoint_completion done) {
   struct Made {
     std::optional<Failure> failure;
     std::vector<CheckpointInfo> one{1};
   };
   auto made = std::make_shared<Made>();
-  run_blocking([place = place_, name = std::move(name), cancelled,
+  run_blocking([place = place_, name, cancelled,
                 made] { made->failure = local::capture(place, name, *cancelled, made->one[0]); },
                [made, done](const Failure* refused) {
                  if (refused == nullptr && made->failure) refused = &*made->failure;
                  if (refused != nullptr) return tell(done, *refused);
                  tell(done, made->one);
                });
-  return cancelled;
 }
 
 void SandboxObject::list_checkpoints(sf_checkpoint_completion done) {

@@ -37,7 +37,7 @@ bool may_carry_token(const std::string& url) {
   if (protocol == "https") return true;
   if (protocol != "http") return false;
   const std::string host = url.substr(7, url.find_first_of(":/", 7) - 7);
-  return host == "localhost" || host.rfind("127.", 0) == 0;
+  return host == "localhost" || host == "127.0.0.1";
 }
 
 // The commit of "SHA<tab>NAME" lines: that of a tag's object is its peeled line.

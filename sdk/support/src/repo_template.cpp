@@ -22,7 +22,7 @@ class RepoWriter {
     }
     if (plan_.list_form) {
       for (const std::string& command : plan_.workspace_commands)
-        out_ = out_.run_cmd(command);
+        out_ = out_.run_cmd(without_tokens() + command);
       mark("workspace-setup", plan_.workspace_commands);
     }
     return plan_.family.empty() ? out_ : out_.with_family(plan_.family);
@@ -77,38 +77,52 @@ class RepoWriter {
     }
     const std::string directory = shell_quote(r.directory);
     step.commands.push_back("git clone -- " + shell_quote(r.url) + " " + directory);
-    if (const std::string to = pin(r); !to.empty())
-      step.commands.push_back("git -C " + directory + " checkout --detach " + to);
+    if (r.head) {
+      step.commands.push_back("git -C " + directory + " checkout --detach " + *r.head);
+    } else if (!r.ref.empty()) {
+      // A clone has no branch but the default one, and knows no full name of another.
+      step.commands.push_back("git -C " + directory + " fetch origin " + shell_quote(r.ref));
+      step.commands.push_back("git -C " + directory + " checkout --detach FETCH_HEAD");
+    }
     step.output =
         (plan_.working_directory == "/" ? "" : plan_.working_directory) + "/" + r.directory;
     step.owner = style_.owner;
     out_ = out_.run_with_secrets(std::move(step));
   }
-  // What to check out; empty: what the clone gave.
-  static std::string pin(const PlannedRepository& r) {
-    if (r.head) return *r.head;
-    return r.ref.empty() ? "" : shell_quote(r.ref);
-  }
 
+  // As isolated, but for the tokens: they are in the environment of the whole build, so that each
+  // command of a repository drops them.
   void layered() {
-    const auto all_steps = [&](const PlannedRepository& r) {
-      const std::string with = r.token.empty() ? "" : credential(r, "");
-      const std::string git = with + "git ";
-      const std::string directory = shell_quote(r.directory);
-      out_ = out_.run_cmd(git + "clone --depth=1 --single-branch -- " + shell_quote(r.url) + " " +
-                          directory);
-      const std::string to = r.head ? *r.head : r.ref.empty() ? "" : shell_quote(r.ref);
-      if (style_.setup_twice && !to.empty()) setup(r);
-      if (!to.empty()) {
-        out_ = out_.run_cmd(with + "git -C " + directory + " fetch origin " + to);
-        out_ = out_.run_cmd("git -C " + directory + " checkout --detach " +
-                            (r.head ? to : std::string("FETCH_HEAD")));
-      }
+    const auto finish = [&](const PlannedRepository& r) {
       setup(r);
       mark_repository(r);
     };
-    each(false, all_steps);
-    each(true, all_steps);
+    each(true, [&](const PlannedRepository& r) { clone_in_layers(r); });
+    each(false, [&](const PlannedRepository& r) {
+      clone_in_layers(r);
+      finish(r);
+    });
+    each(true, finish);
+  }
+  void clone_in_layers(const PlannedRepository& r) {
+    const std::string with = r.token.empty() ? "" : credential(r, "");
+    const std::string directory = shell_quote(r.directory);
+    out_ = out_.run_cmd(with + "git clone --depth=1 --single-branch -- " + shell_quote(r.url) +
+                        " " + directory);
+    const std::string to = r.head ? *r.head : r.ref.empty() ? "" : shell_quote(r.ref);
+    if (to.empty()) return;
+    if (style_.setup_twice && r.token.empty()) setup(r);
+    out_ = out_.run_cmd(with + "git -C " + directory + " fetch origin " + to);
+    out_ = out_.run_cmd("git -C " + directory + " checkout --detach " +
+                        (r.head ? to : std::string("FETCH_HEAD")));
+  }
+  // Before a command that is not to see the tokens; empty: none is there.
+  std::string without_tokens() const {
+    if (style_.steps != RepoStyle::Steps::layered) return {};
+    std::string names;
+    for (const PlannedRepository& r : plan_.repositories)
+      if (!r.token.empty()) names += " " + token_name(r);
+    return names.empty() ? "" : "unset" + names + " && ";
   }
 
   // Settings of git for one process, or for the shell: in its environment alone, never among its
@@ -128,11 +142,11 @@ class RepoWriter {
     const std::string directory = shell_quote(r.directory);
     for (const std::string& command : r.setup_commands) {
       if (!plan_.continue_on_failure) {
-        out_ = out_.run_cmd("cd " + directory + " && " + command);
+        out_ = out_.run_cmd(without_tokens() + "cd " + directory + " && " + command);
         continue;
       }
       const std::string list = std::string(kFolder) + "/setup-failed";
-      out_ = out_.run_cmd("( cd " + directory + " && sh -c " + shell_quote(command) + " ) || { " +
+      out_ = out_.run_cmd(without_tokens() + "( cd " + directory + " && sh -c " + shell_quote(command) + " ) || { " +
                           "mkdir -p " + kFolder + " && { grep -qxF -e " + directory + " " + list +
                           " 2>/dev/null || printf '%s\\n' " + directory + " >> " + list + "; }; }");
     }

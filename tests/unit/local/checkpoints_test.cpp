@@ -1,6 +1,7 @@
 // Checkpoints on disk: captured and booted from as a whole, or not at all.
 #include "checkpoints.hpp"
 
+#include <algorithm>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -223,6 +224,28 @@ TEST_CASE(
   }
   CHECK(site.leftovers() == Names{".tmp-held"});
   CHECK(site.names().back() == "c");
+}
+
+TEST_CASE("what cannot be removed of an earlier capture hinders nothing, and is told") {
+  Site site;
+  site.make_machine();
+  site.write("file", "text");
+  site.keep("c");
+  std::ofstream(site.store() / ".tmp-0123") << "no folder";
+  SECTION("a capture") {
+    CHECK(site.keep("d").warnings.size() == 1);
+  }
+  SECTION("a removal") {
+    REQUIRE_FALSE(remove_checkpoint(site.place.root, "d"));
+  }
+  SECTION("a start") {
+    site.destroy();
+    const auto booted = site.start(own("c"));
+    CHECK(std::any_of(booted.warnings.begin(), booted.warnings.end(), [](const auto& warning) {
+      return warning.find("earlier checkpoint stays") != std::string::npos;
+    }));
+  }
+  CHECK(site.leftovers() == Names{".tmp-0123"});
 }
 
 TEST_CASE("a capture that fails leaves the checkpoint that was there") {

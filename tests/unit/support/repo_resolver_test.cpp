@@ -219,6 +219,8 @@ TEST_CASE("access: what cannot be cloned, or safely, is given up before any netw
   CHECK(warning("file:///a", "t").find("none is sent") != std::string::npos);
   CHECK(warning("https://example.com/a", "a\nHost: b").find("no request can carry") !=
         std::string::npos);
+  for (const char* foreign : {"http://127.example.com/a", "http://127.0.0.1.example.com/a"})
+    CHECK(warning(foreign, "t").find("none is sent") != std::string::npos);
   for (const char* fine : {"http://127.0.0.1:80/a", "http://localhost/a"}) {
     RepoResolver resolver(one_wish(), any_url(), true);
     resolver.give_access(fine, "t");

@@ -314,7 +314,8 @@ TEST_CASE("repositories: one alone has the simple names and markers") {
   plan.repositories[0].ref = "v1";
   const Template made = repo_template(plan, RepoStyle());
   CHECK(repo_secrets(plan, RepoStyle()).count("GH_TOKEN") == 1);
-  CHECK(made.operation_text(1).find("git -C a checkout --detach v1") != std::string::npos);
+  CHECK(made.operation_text(1).find("git -C a fetch origin v1") != std::string::npos);
+  CHECK(made.operation_text(1).find("git -C a checkout --detach FETCH_HEAD") != std::string::npos);
   CHECK(step_lines(made).find("> .mastra-sandbox/setup\n") != std::string::npos);
   CHECK(step_lines(made).find("workspace") == step_lines(made).find("workspace\n"));
   plan.working_directory.clear();
@@ -323,7 +324,7 @@ TEST_CASE("repositories: one alone has the simple names and markers") {
   CHECK(step_lines(repo_template(plan, RepoStyle())).find("-> /a ") != std::string::npos);
 }
 
-TEST_CASE("repositories: layered, a clone knows no commit, and public ones come first") {
+TEST_CASE("repositories: layered, a clone knows no commit, and private ones come first") {
   RepoPlan plan = plan_of(true, 2);
   plan.repositories[0].token = "secret";
   plan.build_env = {{"CI", "1"}};
@@ -338,24 +339,30 @@ TEST_CASE("repositories: layered, a clone knows no commit, and public ones come 
   const std::string a(40, 'a'), b(40, 'b');
   const std::string text = step_lines(made);
   CAPTURE(text);
-  CHECK(text.find("mkdir -p -- /workspace\n"
-                  "git clone --depth=1 --single-branch -- https://example.com/x/b b\n"
-                  "cd b && make b\n"
-                  "git -C b fetch origin " +
-                  b +
-                  "\n"
-                  "git -C b checkout --detach " +
-                  b +
-                  "\n"
-                  "cd b && make b\n") == 0);
-  CHECK(text.find("\"$MASTRA_REPOSITORY_ACCESS_TOKEN_0\" | base64 | tr -d '\\n')\" "
-                  "git clone --depth=1 --single-branch -- https://example.com/x/a a\n") !=
+  const std::string drop = "unset MASTRA_REPOSITORY_ACCESS_TOKEN_0 && ";
+  const auto at = [&](const std::string& what) {
+    CAPTURE(what);
+    CHECK(text.find(what) != std::string::npos);
+    return text.find(what);
+  };
+  const auto private_clone =
+      at("\"$MASTRA_REPOSITORY_ACCESS_TOKEN_0\" | base64 | tr -d '\\n')\" "
+         "git clone --depth=1 --single-branch -- https://example.com/x/a a\n");
+  const auto public_steps = at("git clone --depth=1 --single-branch -- https://example.com/x/b b\n" +
+                               drop + "cd b && make b\ngit -C b fetch origin " + b +
+                               "\ngit -C b checkout --detach " + b + "\n" + drop +
+                               "cd b && make b\n");
+  CHECK(private_clone < public_steps);
+  CHECK(public_steps < at(drop + "cd a && make a\n"));
+  CHECK(text.rfind("cd a && make a") == text.find("cd a && make a"));
+  plan.workspace_commands = {"make all"};
+  CHECK(step_lines(repo_template(plan, style)).find("\n" + drop + "make all\n") !=
         std::string::npos);
   CHECK(made.text().find("secret") == std::string::npos);
   style.setup_twice = false;
   CHECK(step_lines(repo_template(plan, style)).find("b b\ngit -C b fetch") != std::string::npos);
   plan.repositories[1].head.reset();
-  CHECK(step_lines(repo_template(plan, style)).find("b b\ncd b && make b\nmkdir") !=
+  CHECK(step_lines(repo_template(plan, style)).find("b b\n" + drop + "cd b && make b\nmkdir") !=
         std::string::npos);
   plan.repositories[1].ref = "main";
   CHECK(step_lines(repo_template(plan, style))
@@ -418,7 +425,7 @@ class Machine {
 TEST_CASE("repositories: the steps do what they say, with git and a shell") {
   const Machine machine;
   if (machine.sh("git --version") != 0) {
-    WARN("git is not installed: nothing was tried");
+    WARN("SKIPPED: git is not installed");
     return;
   }
   for (const auto steps : {RepoStyle::Steps::isolated, RepoStyle::Steps::layered}) {
@@ -460,7 +467,20 @@ TEST_CASE("repositories: the steps do what they say, with git and a shell") {
     // Without it the first failure ends the build.
     REQUIRE(machine.sh("rm -rf work") == 0);
     plan.continue_on_failure = false;
-    CHECK(machine.build(repo_template(plan, style), repo_secrets(plan, style)) == "cd b && exit 7");
+    CHECK(machine.build(repo_template(plan, style), repo_secrets(plan, style))
+              .find("cd b && exit 7") != std::string::npos);
+    // A branch that is not the default one, and whose head nobody could tell.
+    REQUIRE(machine.sh("rm -rf work; git -C a branch -q other $(cat a.head)") == 0);
+    for (const char* ref : {"other", "refs/heads/other"}) {
+      REQUIRE(machine.sh("rm -rf work") == 0);
+      RepoPlan branch = plan;
+      branch.repositories.resize(1);
+      branch.repositories[0].head.reset();
+      branch.repositories[0].ref = ref;
+      CAPTURE(ref);
+      CHECK(machine.build(repo_template(branch, style), {}).empty());
+      CHECK(machine.sh("test $(git -C work/a rev-parse HEAD) = $(cat a.head)") == 0);
+    }
   }
 }
 

@@ -98,9 +98,8 @@ std::string repo_family(const RepoPlan& plan);
 std::string setup_marker(const std::vector<std::string>& commands);
 
 // How a provider's builder wants it. The steps in common: working directory, build environment, for
-// each repository clone, pin, set-up commands and marker, then the workspace. In `isolated` all
-// private clones come before any command of a repository; in `layered` public repositories come
-// before private ones.
+// each repository clone, pin, set-up commands and marker, then the workspace. All private clones
+// come before any command of a repository.
 struct RepoStyle {
   RepoStyle() {}
   enum class Steps : std::uint8_t {
@@ -108,12 +107,12 @@ struct RepoStyle {
     // NAME_i. Full clones.
     isolated,
     // Shallow clones without the commit first, so that they are cached across commits; the token is
-    // an ephemeral variable NAME_i of the whole build.
+    // an ephemeral variable NAME_i of the whole build, which the commands of repositories drop.
     layered
   };
   Steps steps = Steps::isolated;
   std::string token_name = "GH_TOKEN";  // with "_<index>" in the list form
-  bool setup_twice = false;             // layered: before the pin, too, for the cache
+  bool setup_twice = false;  // layered, public repositories: before the pin, too, for the cache
   bool ephemeral_build_env = false;     // else it is part of the template
   bool install_git = false;             // where the base may lack it
   std::string owner;                    // isolated: of checkouts
