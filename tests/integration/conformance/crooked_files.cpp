@@ -54,10 +54,10 @@ class FolderFiles : public BasicFiles<Blocking> {
   }
   void write(std::string path, std::uint32_t mode, bool create_parents, Io& io) override {
     const fs::path file = at(path, false);
+    if (file.filename().string().size() > 255) throw Error(Code::invalid, "the name is too long");
     if (fs::is_directory(fs::symlink_status(file))) throw Error(Code::invalid, "a directory");
     if (create_parents) fs::create_directories(file.parent_path());
     if (!fs::is_directory(file.parent_path())) throw Error(Code::not_found, path);
-    if (file.filename().string().size() > 255) throw Error(Code::invalid, "the name is too long");
     struct stat old = {};
     if (mode == 0)
       mode = ::lstat(file.c_str(), &old) == 0 && S_ISREG(old.st_mode) ? old.st_mode & 07777 : 0644;
