@@ -8,6 +8,7 @@
 #include <future>
 
 #include "runner_fixture.hpp"
+#include "sandforge/abi.h"
 #include "sandforge/posix/fd.hpp"
 
 using namespace sandforge;
@@ -160,6 +161,39 @@ TEST_CASE("a plugin that is slow to open or to create keeps only itself waiting"
   open.clear();
   for (auto& end : ends)
     CHECK(end.get());
+}
+
+TEST_CASE("a plugin's lanes take no signals, whichever thread runs them", "[runner]") {
+  RunnerHost host;
+  const auto provider = host.open("create-pipe");
+  for (int i = 0; i < 20; ++i)
+    CHECK(host.make(provider, "s" + std::to_string(i))->execute_command("hello").out == "hello");
+}
+
+TEST_CASE("a call of a plugin without a lane is refused as in line", "[runner]") {
+  PluginPolicy policy;
+  policy.secrets = {"my-token"};
+  RunnerHost host(policy);
+  const auto sandbox = host.make();
+  CHECK_THAT(sandbox->execute_command("laneless my-token").out,
+             Catch::StartsWith("error " + std::to_string(SF_INVALID) + ": "));
+  CHECK(sandbox->execute_command("secret my-token").out == "my-token of s");
+}
+
+TEST_CASE("what a plugin waits for comes to an end with its host", "[runner]") {
+  PluginPolicy policy;
+  policy.secrets = {"held-token"};
+  RunnerHost host(policy);
+  const auto sandbox = host.make();
+  sandbox->start();
+  Command command;
+  command.shell = "testament";
+  const auto process = sandbox->spawn(command);
+  REQUIRE(host.tokens->is_held());
+  host.registry.reset();
+  CHECK(test::read_file(host.record()) == "machine-s\nthe host has closed this plugin\n");
+  CHECK(process->wait().error);
+  host.tokens->release();
 }
 
 TEST_CASE("output without end keeps no frame waiting", "[runner]") {
