@@ -106,6 +106,7 @@ class FakeFiles final : public FilesBackend {
                              std::shared_ptr<FileSink> sink) override {
     auto stream = make(path, sink);
     if (!stream) return std::move(stream).error();
+    (*stream)->over = true;  // its end is the test's
     start(*stream, [this, sink] {
       for (const std::string& message : messages)
         sink->on_message(message);
