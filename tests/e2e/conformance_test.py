@@ -30,10 +30,10 @@ def test_list_names_each_case_with_one_line(t):
 def test_the_exit_code_is_the_worst_verdict(t):
     wrong = own_case(t, "wrong", r'{"run":"echo hi","expect":{"out":"ho\n"}}')
     undecided = own_case(t, "undecided", '{"run":5}')
-    shown = conformance(t, LOCAL, "--include", "contract.A[12]", "--include", "cases.G_files",
+    shown = conformance(t, LOCAL, "--include", "contract.A[12]", "--include", "cases.E05",
                         "--include", "contract.A1", code=2)
     assert "'contract.A[12]' fits no case" in shown.error_text, shown
-    good = conformance(t, LOCAL, "--include", "contract.A1", "--include", "cases.G_files")
+    good = conformance(t, LOCAL, "--include", "contract.A1", "--include", "cases.E05")
     assert "local: 2 cases: 1 pass, 0 fail, 1 not applicable, 0 unverified" in good.text, good
     bad = conformance(t, LOCAL, "--cases", wrong, "--cases", undecided, "--include", "own.*",
                       code=1)

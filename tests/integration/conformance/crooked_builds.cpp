@@ -21,20 +21,15 @@ class CrookedKitchen : public KitchenFactory {
   }
   ResolvedTemplate resolve(Context context, Settings settings, StopToken stop) override {
     if (fault_ == "asks twice" && context.has_repository()) context.repository_access().get(stop);
-    auto resolved = KitchenFactory::resolve(context, settings, stop);
+    auto resolved = fault_ == "forgets who goes on"
+                        ? strict(context, settings, stop)
+                        : KitchenFactory::resolve(context, settings, stop);
     if (fault_ == "identity by session")
       resolved.identity = sandforge::sha256_hex(context.session_id().value_or(""));
     if (fault_ == "token in the template" && context.has_repository())
       resolved.document = Template::parse(*resolved.document)
                               .run_cmd("echo " + context.repository_access().get(stop).token)
                               .text();
-    // Nothing is left of what tells a set-up that may fail from another one.
-    if (fault_ == "forgets who goes on" && resolved.document) {
-      const auto at = resolved.document->find("( cd fails");
-      if (at != std::string::npos)
-        resolved.document->replace(at, resolved.document->find('"', at) - at, "cd fails && exit 7");
-      resolved.identity = Template::parse(*resolved.document).identity();
-    }
     return resolved;
   }
   Build start(BuildRequest request, StopToken stop) override {
@@ -61,6 +56,15 @@ class CrookedKitchen : public KitchenFactory {
   }
 
  private:
+  // As if no set-up might fail.
+  static ResolvedTemplate strict(const Context& context, const Settings& settings,
+                                 const StopToken& stop) {
+    auto request = request_of(context);
+    request.continue_on_failure.reset();
+    auto outcome = resolve_repo_template(context, std::move(request), repo_rules(), stop);
+    if (!outcome.plan && outcome.complete) outcome.plan.emplace();
+    return resolved_template(outcome, RepoStyle(), machine_of(context, settings));
+  }
   const std::string fault_;
   std::string kept_;
 };
