@@ -45,9 +45,11 @@ wire::Texts instructions_of(const wire::ImageInfo& origin, std::vector<std::stri
   }
   if (origin.entrypoint && !origin.entrypoint->empty())
     out.push_back(wire::write_entrypoint(*origin.entrypoint));
-  if (!origin.user.empty() &&
-      origin.user.find_first_not_of(std::string(kNameCharacters) + ':') == std::string::npos)
+  if (origin.user.find_first_not_of(std::string(kNameCharacters) + ':') != std::string::npos) {
+    warnings.emplace_back("the user of the image is not in the checkpoint");
+  } else if (!origin.user.empty()) {
     out.push_back("USER " + origin.user);
+  }
   return out;
 }
 

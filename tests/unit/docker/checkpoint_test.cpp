@@ -105,23 +105,23 @@ class Keeper {
     return told;
   }
   Told create(const std::string& name = {}) {
-    return ask([&](auto& table, sf_sandbox* box, Told& told) {
-      CHECK(table.create(box, testing::str(name), listed(told), nullptr, nullptr) == SF_OK);
+    return ask([&](auto& shelf, sf_sandbox* box, Told& told) {
+      CHECK(shelf.create(box, testing::str(name), listed(told), nullptr, nullptr) == SF_OK);
     });
   }
   Told list() {
-    return ask([&](auto& table, sf_sandbox* box, Told& told) {
-      CHECK(table.list(box, listed(told), nullptr, nullptr) == SF_OK);
+    return ask([&](auto& shelf, sf_sandbox* box, Told& told) {
+      CHECK(shelf.list(box, listed(told), nullptr, nullptr) == SF_OK);
     });
   }
   Told remove(const std::string& name) {
-    return ask([&](auto& table, sf_sandbox* box, Told& told) {
-      CHECK(table.remove(box, testing::str(name), plain(told), nullptr, nullptr) == SF_OK);
+    return ask([&](auto& shelf, sf_sandbox* box, Told& told) {
+      CHECK(shelf.remove(box, testing::str(name), plain(told), nullptr, nullptr) == SF_OK);
     });
   }
   Told start_from(const std::string& name) {
-    return ask([&](auto& table, sf_sandbox* box, Told& told) {
-      CHECK(table.start_from(box, testing::str(name), plain(told), nullptr, nullptr) == SF_OK);
+    return ask([&](auto& shelf, sf_sandbox* box, Told& told) {
+      CHECK(shelf.start_from(box, testing::str(name), plain(told), nullptr, nullptr) == SF_OK);
     });
   }
 
