@@ -175,6 +175,15 @@ Task<HttpStream> Engine::open(plugin::HttpRequest request, std::uint32_t flags) 
   throw *problem;
 }
 
+Task<HttpStream> Engine::upload(plugin::HttpRequest request) {
+  co_await connect();
+  request.target = target(request.target);
+  request.timeout = request.idle_timeout = milliseconds(0);
+  request.fresh_connection = true;
+  HttpStream stream = HttpStream::upload(*streams_, request);
+  co_return std::move(stream);
+}
+
 void Engine::throw_if_refused(const HttpAnswer& answer, std::string_view what) const {
   if (answer.status < 400) return;
   const std::string said = wire::error_message(answer.body);

@@ -44,6 +44,8 @@ class Engine {
                         milliseconds timeout = std::chrono::minutes(1));
   // The same, as a stream: flags are SF_HTTP_*. Its connection is kept for it alone.
   Task<HttpStream> open(plugin::HttpRequest request, std::uint32_t flags = 0);
+  // A stream for a body that is written to it.
+  Task<HttpStream> upload(plugin::HttpRequest request);
 
   // Throws what a refusal means: 401 unauthenticated, 403 forbidden, 404 not_found, 409 conflict,
   // 507 and "no space left" no_space, 5xx unavailable. `what` is what was tried: "create the

@@ -39,9 +39,8 @@ Task<std::optional<wire::ContainerInfo>> Machines::inspect(std::string id) {
   co_return info;
 }
 
-Task<std::vector<std::string>> Machines::list() {
-  std::vector<std::string> out;
-  if (!session_id) co_return out;
+Task<std::vector<wire::ContainerSummary>> Machines::list() {
+  if (!session_id) co_return std::vector<wire::ContainerSummary>();
   wire::Query query;
   query.add("all", "true").add("filters", wire::label_filter(wire::kSandboxIdLabel, *session_id));
   const HttpAnswer answer = co_await engine_.call("GET", "/containers/json" + query.text());
@@ -52,9 +51,7 @@ Task<std::vector<std::string>> Machines::list() {
     const bool runs = a.state == "running";
     return runs != (b.state == "running") ? runs : a.created > b.created;
   });
-  for (const wire::ContainerSummary& one : *found)
-    out.push_back(one.id);
-  co_return out;
+  co_return std::move(*found);
 }
 
 Task<std::optional<wire::ContainerInfo>> Machines::find() {
@@ -72,9 +69,9 @@ Task<std::optional<wire::ContainerInfo>> Machines::find() {
       co_return known;
     }
   }
-  const std::vector<std::string> ids = co_await list();
-  for (const std::string& id : ids) {
-    std::optional<wire::ContainerInfo> found = co_await inspect(id);
+  const std::vector<wire::ContainerSummary> all = co_await list();
+  for (const wire::ContainerSummary& one : all) {
+    std::optional<wire::ContainerInfo> found = co_await inspect(one.id);
     if (found) co_return found;
   }
   co_return std::nullopt;
@@ -258,7 +255,7 @@ Task<void> Machines::own_directory(Machine& machine) {
                                options_->user + ": " + why);
 }
 
-Task<Machine> Machines::start(MachineSpec spec,
+Task<Machine> Machines::start(MachineSpec spec, Boot boot,
                               std::function<void(const std::string&)> on_identity) {
   Machine machine;
   std::optional<wire::ContainerInfo> found = co_await find();
@@ -267,7 +264,10 @@ Task<Machine> Machines::start(MachineSpec spec,
     found.reset();
   }
   if (!found) {
-    co_await need_image(spec.image);
+    const Booted from = co_await checkpoints.choose(boot);
+    spec.checkpoint = from.image;
+    machine.provenance = from.provenance;
+    if (from.image.empty()) co_await need_image(spec.image);
     const std::string id = co_await create(spec, machine);
     on_identity(id);
     container_id = id;
@@ -328,15 +328,24 @@ Task<void> Machines::wait_until_gone(std::string id) {
   throw fault(Code::unavailable, "docker.not_gone", "the container is still being removed: " + id);
 }
 
-Task<void> Machines::remove() {
-  std::vector<std::string> ids = co_await list();
-  if (container_id && std::find(ids.begin(), ids.end(), *container_id) == ids.end()) {
+Task<std::vector<std::string>> Machines::remove() {
+  std::vector<wire::ContainerSummary> all = co_await list();
+  const auto known_is = [this](const auto& one) { return one.id == container_id; };
+  if (container_id && std::none_of(all.begin(), all.end(), known_is)) {
     const std::optional<wire::ContainerInfo> known = co_await find();
-    if (known) ids.push_back(known->id);
+    if (known) {
+      all.emplace_back();
+      all.back().id = known->id;
+      all.back().image_id = known->image_id;
+    }
   }
-  for (const std::string& id : ids)
-    co_await remove_one(id);
+  std::vector<std::string> images;
+  for (const wire::ContainerSummary& one : all) {
+    co_await remove_one(one.id);
+    if (!one.image_id.empty()) images.push_back(one.image_id);
+  }
   container_id.reset();
+  co_return images;
 }
 
 }  // namespace sandforge::docker

@@ -1,6 +1,7 @@
 // The container of a session: finding, making, starting and removing it.
 #pragma once
 
+#include "checkpoints.hpp"
 #include "exec.hpp"
 #include "options.hpp"
 
@@ -12,6 +13,7 @@ class Machine {
   Machine() {}
   wire::ContainerInfo info;
   bool created = false;
+  plugin::Provenance provenance = plugin::Provenance::base;
   std::vector<std::string> warnings;
 };
 
@@ -19,8 +21,9 @@ class Machine {
 class Machines {
  public:
   Machines(Engine& engine, std::shared_ptr<const ProviderOptions> options)
-      : engine_(engine), options_(std::move(options)) {}
+      : checkpoints(engine, options), engine_(engine), options_(std::move(options)) {}
 
+  Checkpoints checkpoints;
   std::optional<std::string> session_id;
   std::optional<std::string> container_id;  // known from an earlier start
   // The session's id was made up for this object, so the container carries another one.
@@ -29,13 +32,15 @@ class Machines {
   // By its id, else by the label of the session; absent: there is none. Any refusal is an error.
   Task<std::optional<wire::ContainerInfo>> find();
   // All that carry the session's label, the one to go on with first.
-  Task<std::vector<std::string>> list();
-  // A machine that runs. Code::conflict: another container has its name. on_identity: as soon as
-  // the machine exists.
-  Task<Machine> start(MachineSpec spec, std::function<void(const std::string&)> on_identity);
+  Task<std::vector<wire::ContainerSummary>> list();
+  // A machine that runs; a fresh one boots from the first checkpoint that exists. Code::conflict:
+  // another container has its name. on_identity: as soon as the machine exists.
+  Task<Machine> start(MachineSpec spec, Boot boot,
+                      std::function<void(const std::string&)> on_identity);
   Task<void> stop();
-  // Every machine of the session, and the one whose id is known. Ends when they are gone.
-  Task<void> remove();
+  // Every machine of the session, and the one whose id is known. Ends when they are gone. Answers
+  // the ids of the images that they were made from.
+  Task<std::vector<std::string>> remove();
   Task<std::optional<wire::ContainerInfo>> inspect(std::string id);
 
  private:

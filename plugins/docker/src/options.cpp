@@ -234,6 +234,7 @@ std::string MachineSpec::hash(const ProviderOptions& options, const MachineSpec&
 std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec& spec,
                               const std::string& session_id) {
   Object body = body_of(options, spec);
+  if (!spec.checkpoint.empty()) body.set("Image", spec.checkpoint);
   Object labels;
   for (const auto& [name, value] : labels_of(options, session_id, hash(options, spec)))
     labels.set(name, value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sandforge/plugin/factory.hpp>
+#include <sandforge/wire/docker/messages.hpp>
 
 #include "engine.hpp"
 
@@ -47,10 +48,12 @@ class MachineSpec {
  public:
   MachineSpec() {}
   std::string image;
+  std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
   std::vector<std::string> env;  // "NAME=value", or "NAME" to take it away from the image's
 
-  // The body that creates it, for the session; the same options give the same hash.
+  // The body that creates it, for the session; the same options give the same hash,
+  // from whatever checkpoint.
   static std::string body(const ProviderOptions& options, const MachineSpec& spec,
                           const std::string& session_id);
   static std::string hash(const ProviderOptions& options, const MachineSpec& spec);

@@ -35,7 +35,8 @@ class DockerFactory : public plugin::CoFactorySandbox,
   std::vector<std::string> features() const override {
     return {"spawn.stdin", "spawn.signal",     "spawn.kill",      "spawn.user",
             "spawn.tree",  "stderr.separate",  "stderr.combined", "env.per_command",
-            "env.unset",   "env.at_provision", "network.none",    "network.private"};
+            "env.unset",   "env.at_provision", "network.none",    "network.private",
+            "checkpoints"};
   }
 
   std::unique_ptr<plugin::SandboxBase> create(plugin::Context context,

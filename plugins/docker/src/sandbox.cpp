@@ -9,6 +9,7 @@ namespace {
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::int64_t kBytesPerMb = 1024 * 1024;
 constexpr std::size_t kRequestsKept = 1024;
+constexpr milliseconds kCaptureNap{50};
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -46,6 +47,9 @@ DockerSandbox::DockerSandbox(std::shared_ptr<const ProviderOptions> options,
                 "the working directory of a container is an absolute path: " + working_directory_);
   if (!context_.session_id() && !context_.sandbox_id())
     throw fault(Code::invalid, "docker.no_id", "a sandbox needs an id");
+  boot_.own = context_.checkpoint_name();
+  if (!boot_.own && context_.caller_chose_id()) boot_.own = context_.session_id();
+  boot_.seed = context_.seed_checkpoint_name();
 }
 
 Engine& DockerSandbox::engine() {
@@ -80,12 +84,13 @@ MachineSpec DockerSandbox::spec(const plugin::Starting& starting) const {
 
 Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
   const auto identify = [&starting](const std::string& id) { starting.identify(id); };
-  const Machine machine = co_await machines().start(spec(starting), identify);
+  const Machine machine = co_await machines().start(spec(starting), boot_, identify);
+  if (machine.created) boot_.wanted.reset();
   container_ = machine.info.id;
   directory_ = machine.info.working_directory.empty() ? "/" : machine.info.working_directory;
   plugin::Started out(machine.created ? plugin::Outcome::created : plugin::Outcome::connected,
                       container_, directory_);
-  out.provenance = plugin::Provenance::base;
+  out.provenance = machine.created ? machine.provenance : plugin::Provenance::base;
   out.warnings = machine.warnings;
   if (!machine.created)
     for (const std::string& entry : machine.info.env)
@@ -105,8 +110,57 @@ Task<void> DockerSandbox::stop(plugin::StopToken) {
 
 Task<void> DockerSandbox::destroy(plugin::StopToken) {
   commands_end();
-  co_await machines().remove();
+  const std::vector<std::string> images = co_await machines().remove();
   container_.clear();
+  // A checkpoint that was replaced or removed while a container needed it is not needed any more.
+  for (const std::string& image : images) {
+    try {
+      co_await machines().checkpoints.drop_unnamed(image);
+    } catch (const Error& error) {
+      plugin::Log::warn("an image without a name is left",
+                        {{"image", image}, {"why", error.message()}});
+    }
+  }
+}
+
+// ---- Checkpoints
+
+Task<std::optional<plugin::Checkpoint>> DockerSandbox::create(std::string name, plugin::StopToken) {
+  if (name.empty()) name = boot_.own.value_or("");
+  if (name.empty()) co_return std::nullopt;
+  const std::optional<wire::ContainerInfo> found = co_await machines().find();
+  if (!found && !container_.empty())
+    throw fault(Code::gone, "sandbox.gone", "the container no longer exists");
+  if (!found || !found->running || found->is_going()) co_return std::nullopt;
+  if (found->paused)
+    throw fault(Code::conflict, "docker.paused",
+                "the container is paused, by somebody else or for another snapshot");
+  ++captures_;
+  std::exception_ptr failed;
+  std::optional<plugin::Checkpoint> made;
+  try {
+    made =
+        co_await machines().checkpoints.capture(*found, name, context_.session_id().value_or(""));
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  --captures_;
+  if (failed) std::rethrow_exception(failed);
+  co_return made;
+}
+
+Task<std::vector<plugin::Checkpoint>> DockerSandbox::list(plugin::StopToken) {
+  std::vector<plugin::Checkpoint> all = co_await machines().checkpoints.list();
+  co_return all;
+}
+
+Task<void> DockerSandbox::remove(std::string name, plugin::StopToken) {
+  co_await machines().checkpoints.remove(name);
+}
+
+Task<void> DockerSandbox::start_from(std::string name, plugin::StopToken) {
+  co_await machines().checkpoints.must_exist(name);
+  boot_.wanted = name;
 }
 
 Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
@@ -154,6 +208,9 @@ void DockerSandbox::must_be_new(const std::string& request) {
 }
 
 Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo io) {
+  // An engine refuses commands in a container that is paused.
+  while (captures_ > 0)
+    co_await plugin::sleep_for(kCaptureNap);
   if (container_.empty())
     throw fault(Code::conflict, "docker.not_running", "the sandbox was not started");
   const std::string request = command.request_id;

@@ -8,7 +8,7 @@
 
 namespace sandforge::docker {
 
-class DockerSandbox : public plugin::CoSandbox {
+class DockerSandbox : public plugin::CoSandbox, public plugin::BasicSnapshots<plugin::Coroutine> {
  public:
   DockerSandbox(std::shared_ptr<const ProviderOptions> options, plugin::Context context,
                 const plugin::Settings& settings);
@@ -20,6 +20,12 @@ class DockerSandbox : public plugin::CoSandbox {
   Task<std::string> instructions(plugin::StopToken stop) override;
   Task<plugin::Exit> run(plugin::Command command, plugin::ProcessIo io) override;
 
+  plugin::BasicSnapshots<plugin::Coroutine>* snapshots() override { return this; }
+  Task<std::optional<plugin::Checkpoint>> create(std::string name, plugin::StopToken stop) override;
+  Task<std::vector<plugin::Checkpoint>> list(plugin::StopToken stop) override;
+  Task<void> remove(std::string name, plugin::StopToken stop) override;
+  Task<void> start_from(std::string name, plugin::StopToken stop) override;
+
  private:
   // Bound to the lane, which a sandbox has from its first call on.
   Engine& engine();
@@ -30,12 +36,14 @@ class DockerSandbox : public plugin::CoSandbox {
 
   const std::shared_ptr<const ProviderOptions> options_;
   const plugin::Context context_;
+  Boot boot_;
   std::string image_;
   std::string working_directory_;
   std::optional<Engine> engine_;
   std::optional<Machines> machines_;
   std::string container_;  // of the last start; empty: none
   std::string directory_;
+  int captures_ = 0;  // that are under way: the container is paused
   std::list<std::weak_ptr<Exec>> running_;
   std::deque<std::string> requests_;  // of the last commands, so that none runs twice
 };

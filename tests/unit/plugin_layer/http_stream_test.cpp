@@ -68,6 +68,17 @@ Task<void> open_and_drop(Wire& wire) {
   HttpStream stream = co_await HttpStream::open(*wire.client, request, SF_HTTP_UPGRADE);
 }
 
+Task<std::string> upload(Wire& wire) {
+  HttpRequest request("POST", "/files");
+  HttpStream stream = HttpStream::upload(*wire.client, request);
+  co_await stream.write_all("first ");
+  co_await stream.write_all("second");
+  stream.shutdown_write();
+  co_await stream.answered();
+  const HttpAnswer answer = co_await stream.rest();
+  co_return std::to_string(answer.status) + " " + answer.body;
+}
+
 }  // namespace
 
 TEST_CASE("a raw connection is written to, closed on one side and read to its end") {
@@ -114,6 +125,17 @@ TEST_CASE("an upgrade that is refused is an ordinary answer") {
   const auto refused = wire.bench.run<std::string>([&] { return read_rest(wire, 7); });
   CHECK(refused.code == Code::no_space);
   CHECK(refused.message == "the answer is longer than 7 bytes");
+  wire.close();
+}
+
+TEST_CASE("a body of unknown length is written before the answer is waited for") {
+  Wire wire;
+  auto& http = wire.bench.host.http;
+  http.expect("POST", "/files").with_body("first second").answer(201, "made");
+  CHECK(wire.bench.run<std::string>([&] { return upload(wire); }).value == "201 made");
+  CHECK(http.requests().at(0).flags == SF_HTTP_STREAM_BODY);
+  http.expect("POST", "/files").fail(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST, "reset");
+  CHECK(wire.bench.run<std::string>([&] { return upload(wire); }).code == Code::transport_lost);
   wire.close();
 }
 

@@ -106,3 +106,33 @@ TEST_CASE("requests") {
   CHECK(write_exec_start(false) == R"({"Detach":false,"Tty":false})");
   CHECK(label_filter("a.b", "c=\"d\"") == R"({"label":["a.b=c=\"d\""]})");
 }
+
+TEST_CASE("images, and the instructions that make one") {
+  CHECK(label_filter("a.b") == R"({"label":["a.b"]})");
+  CHECK(write_env("A", R"(a "b" $c \)") == R"(ENV A="a \"b\" \$c \\")");
+  CHECK(write_label("l", "v") == R"(LABEL l="v")");
+  CHECK(write_entrypoint({"a b", "$c\n"}) == R"(ENTRYPOINT ["a b","$c\n"])");
+  const auto image = read_image(
+      R"({"Id":"i","RepoTags":["a:1"],"Size":7,"Config":{"Env":["A=1"],"User":"u","Entrypoint":["e"],"Labels":{"l":"v"}}})");
+  CHECK(image->id == "i");
+  CHECK(image->tags == Texts{"a:1"});
+  CHECK(image->bytes == 7);
+  CHECK(image->env == Texts{"A=1"});
+  CHECK(image->user == "u");
+  CHECK(image->entrypoint == Texts{"e"});
+  CHECK(image->label("l") == "v");
+  CHECK_FALSE(read_image(R"({"Id":"i"})")->entrypoint);
+  CHECK_FALSE(read_image("[]"));
+  const auto images =
+      read_images(R"([{"Id":"i","RepoTags":null,"Size":9,"Labels":{"l":"v"}},{"Id":"j"}])");
+  CHECK(images->size() == 2);
+  CHECK(images->at(0).tags.empty());
+  CHECK(images->at(0).bytes == 9);
+  CHECK(images->at(0).label("l") == "v");
+  CHECK_FALSE(read_images(R"([{"Size":1}])"));
+  const auto container = read_container(
+      R"({"Id":"c","Image":"sha256:i","Config":{"Entrypoint":["e"]},"HostConfig":{"Tmpfs":{"/t":""}},"Mounts":[{"Destination":"/v"}]})");
+  CHECK(container->image_id == "sha256:i");
+  CHECK(container->entrypoint == Texts{"e"});
+  CHECK((container->mounted == Texts{"/v", "/t"}));
+}

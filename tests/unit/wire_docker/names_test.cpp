@@ -14,6 +14,14 @@ TEST_CASE("names of containers have only characters that engines take, and are n
   CHECK(container_name("p", "\xc3\xa9") != container_name("p", "e\xcc\x81"));
 }
 
+TEST_CASE("images of checkpoints have tags that engines take, and never share one") {
+  CHECK(checkpoint_image("a/b") == "sandforge-checkpoint:a-b-c14cddc033f64b9d");
+  CHECK(checkpoint_image("-a").rfind("sandforge-checkpoint:s--a-", 0) == 0);
+  CHECK(checkpoint_image("a/b") != checkpoint_image("a:b"));
+  const std::string longest = checkpoint_image(std::string(300, 'x'));
+  CHECK(longest.size() - longest.find(':') <= 128);
+}
+
 TEST_CASE("references of images") {
   const auto is = [](const char* reference, const char* repository, const char* tag) {
     const ImageReference split = split_image(reference);

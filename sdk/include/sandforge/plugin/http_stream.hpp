@@ -70,6 +70,20 @@ class HttpStream : public HostStream {
     return begin(client.lane(), client.get(), std::move(request), flags);
   }
 
+  /*
+   * The same for a body of unknown length (SF_HTTP_STREAM_BODY): write_all and shutdown_write
+   * first, then answered(). A write that fails may mean that the other end answered early:
+   * answered() then has that answer, or throws.
+   */
+  static HttpStream upload(const HttpClient& client, const HttpRequest& request) {
+    const auto inbox = std::make_shared<detail::HttpInbox>(client.lane());
+    HttpStream stream(inbox);
+    start(*inbox, inbox, client.get(), request, SF_HTTP_STREAM_BODY);
+    return stream;
+  }
+  // Waits for the head, which what follows reads. Throws as open.
+  Task<void> answered() { return wait_for_head(http_); }
+
   std::uint32_t status() const noexcept { return http_->head()->status; }
   std::string_view header(std::string_view name) const noexcept {
     return http_->head()->header(name);
@@ -91,6 +105,12 @@ class HttpStream : public HostStream {
     const auto inbox = std::make_shared<detail::HttpInbox>(lane);
     HttpStream stream(inbox);
     start(*inbox, inbox, client, request, flags);
+    co_await wait_for_head(inbox);
+    co_return std::move(stream);
+  }
+
+  static Task<void> wait_for_head(std::shared_ptr<detail::HttpInbox> inbox) {
+    const StopToken stop = co_await current_stop();
     const StopCallback cancel(stop, [inbox] { inbox->cancel(); });
     while (!inbox->head()) {
       const auto wake = std::make_shared<detail::Wake>();
@@ -101,7 +121,6 @@ class HttpStream : public HostStream {
       }
       co_await wake;
     }
-    co_return std::move(stream);
   }
 
   static void start(detail::HttpInbox& inbox, const std::shared_ptr<detail::Inbox>& kept,

@@ -33,6 +33,20 @@ Texts texts_of(const json::Object& object, std::string_view key) {
     if (item.is_string()) out.push_back(item.as_string());
   return out;
 }
+std::optional<Texts> maybe_texts_of(const json::Object& object, std::string_view key) {
+  const json::Value* value = object.find(key);
+  if (value == nullptr || !value->is_array()) return std::nullopt;
+  return texts_of(object, key);
+}
+// As a word that no variable is put into.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '$') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
 json::Array array_of(const Texts& texts) {
   json::Array out;
   for (const std::string& text : texts)
@@ -85,6 +99,7 @@ std::optional<std::vector<ContainerSummary>> read_containers(std::string_view bo
     one.id = text_of(item.as_object(), "Id");
     one.created = integer_of(item.as_object(), "Created").value_or(0);
     one.state = text_of(item.as_object(), "State");
+    one.image_id = text_of(item.as_object(), "ImageID");
     out.push_back(std::move(one));
   }
   return out;
@@ -101,6 +116,7 @@ std::optional<ContainerInfo> read_container(std::string_view body) {
   out.id = text_of(*object, "Id");
   out.name = text_of(*object, "Name");
   if (!out.name.empty() && out.name.front() == '/') out.name.erase(0, 1);
+  out.image_id = text_of(*object, "Image");
   out.created = text_of(*object, "Created");
   const json::Object& state = object_of(*object, "State");
   out.status = text_of(state, "Status");
@@ -116,10 +132,51 @@ std::optional<ContainerInfo> read_container(std::string_view body) {
   out.working_directory = text_of(config, "WorkingDir");
   out.user = text_of(config, "User");
   out.env = texts_of(config, "Env");
+  out.entrypoint = maybe_texts_of(config, "Entrypoint");
   out.labels = object_of(config, "Labels");
   const json::Object& limits = object_of(*object, "HostConfig");
   out.memory = integer_of(limits, "Memory").value_or(0);
   out.nano_cpus = integer_of(limits, "NanoCpus").value_or(0);
+  if (const json::Value* mounts = object->find("Mounts"); mounts != nullptr && mounts->is_array())
+    for (const json::Value& mount : mounts->as_array())
+      if (mount.is_object()) out.mounted.push_back(text_of(mount.as_object(), "Destination"));
+  for (const auto& [path, options] : object_of(limits, "Tmpfs"))
+    out.mounted.push_back(path);
+  return out;
+}
+
+std::string ImageInfo::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
+}
+
+std::optional<ImageInfo> read_image(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object || text_of(*object, "Id").empty()) return std::nullopt;
+  ImageInfo out;
+  out.id = text_of(*object, "Id");
+  out.tags = texts_of(*object, "RepoTags");
+  out.bytes = static_cast<std::uint64_t>(integer_of(*object, "Size").value_or(0));
+  const json::Object& config = object_of(*object, "Config");
+  out.labels = object_of(config, "Labels");
+  out.user = text_of(config, "User");
+  out.env = texts_of(config, "Env");
+  out.entrypoint = maybe_texts_of(config, "Entrypoint");
+  return out;
+}
+
+std::optional<std::vector<ImageInfo>> read_images(std::string_view body) {
+  const json::ParseResult parsed = parse(body);
+  if (!parsed || !parsed.value.is_array()) return std::nullopt;
+  std::vector<ImageInfo> out;
+  for (const json::Value& item : parsed.value.as_array()) {
+    if (!item.is_object() || text_of(item.as_object(), "Id").empty()) return std::nullopt;
+    ImageInfo one;
+    one.id = text_of(item.as_object(), "Id");
+    one.tags = texts_of(item.as_object(), "RepoTags");
+    one.bytes = static_cast<std::uint64_t>(integer_of(item.as_object(), "Size").value_or(0));
+    one.labels = object_of(item.as_object(), "Labels");
+    out.push_back(std::move(one));
+  }
   return out;
 }
 
@@ -170,10 +227,22 @@ std::string write_exec_start(bool detach) {
 
 std::string label_filter(std::string_view name, std::string_view value) {
   json::Array labels;
-  labels.emplace_back(std::string(name) + '=' + std::string(value));
+  labels.emplace_back(std::string(name) + (value.empty() ? "" : "=" + std::string(value)));
   json::Object filter;
   filter.set("label", std::move(labels));
   return json::write(json::Value(std::move(filter)));
+}
+
+std::string write_env(std::string_view name, std::string_view value) {
+  return "ENV " + std::string(name) + '=' + quoted(value);
+}
+
+std::string write_label(std::string_view name, std::string_view value) {
+  return "LABEL " + std::string(name) + '=' + quoted(value);
+}
+
+std::string write_entrypoint(const Texts& words) {
+  return "ENTRYPOINT " + json::write(json::Value(array_of(words)));
 }
 
 }  // namespace sandforge::wire::docker

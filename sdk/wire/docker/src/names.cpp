@@ -29,6 +29,12 @@ std::string container_name(std::string_view prefix, std::string_view id) {
   return name + '-' + sha256_hex(id).substr(0, 8);
 }
 
+std::string checkpoint_image(std::string_view name) {
+  std::string tag = sanitised(name.substr(0, kLongestId));
+  if (tag.empty() || !is_alphanumeric(tag.front())) tag.insert(0, "s-");
+  return std::string(kCheckpointRepository) + ':' + tag + '-' + sha256_hex(name).substr(0, 16);
+}
+
 ImageReference split_image(std::string_view reference) {
   if (reference.find('@') != std::string_view::npos) return {std::string(reference), ""};
   const auto colon = reference.rfind(':');

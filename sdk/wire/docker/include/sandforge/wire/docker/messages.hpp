@@ -20,6 +20,10 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 inline constexpr std::string_view kSandboxLabel = "mastra.sandbox";       // "true"
 inline constexpr std::string_view kSandboxIdLabel = "mastra.sandbox.id";  // the session's id
 inline constexpr std::string_view kSpecLabel = "sandforge.spec";  // hash of what it was made with
+// Of an image that is a checkpoint. Names of sessions and checkpoints are percent-encoded.
+inline constexpr std::string_view kCheckpointLabel = "sandforge.checkpoint";
+inline constexpr std::string_view kCheckpointSessionLabel = "sandforge.checkpoint.session";
+inline constexpr std::string_view kCheckpointTimeLabel = "sandforge.checkpoint.created";
 
 // ---- Answers. Absent: the body is not what the engine's API says.
 
@@ -40,6 +44,7 @@ class ContainerSummary {
   std::string id;
   std::int64_t created = 0;  // seconds
   std::string state;
+  std::string image_id;
 };
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body);
 
@@ -49,6 +54,7 @@ class ContainerInfo {
   std::string id;
   std::string name;  // without the slash
   std::string image;
+  std::string image_id;
   std::string created;  // RFC 3339
   std::string status;   // "running", "exited", … and words of other engines
   bool running = false;
@@ -63,12 +69,31 @@ class ContainerInfo {
   Texts env;
   std::int64_t memory = 0;  // bytes; 0: no limit
   std::int64_t nano_cpus = 0;
+  std::optional<Texts> entrypoint;
+  Texts mounted;  // paths of volumes, of this machine's folders, and of tmpfs
   json::Object labels;
   // Of a label; empty: it has none.
   std::string label(std::string_view name) const;
   bool is_going() const { return dead || status == "removing" || status == "dead"; }
 };
 std::optional<ContainerInfo> read_container(std::string_view body);
+
+class ImageInfo {
+ public:
+  ImageInfo() {}
+  std::string id;
+  Texts tags;
+  std::uint64_t bytes = 0;
+  json::Object labels;
+  // In a list they are empty.
+  std::string user;
+  Texts env;
+  std::optional<Texts> entrypoint;
+  // Of a label; empty: it has none.
+  std::string label(std::string_view name) const;
+};
+std::optional<ImageInfo> read_image(std::string_view body);
+std::optional<std::vector<ImageInfo>> read_images(std::string_view body);
 
 std::optional<std::string> read_exec_id(std::string_view body);
 
@@ -107,7 +132,12 @@ std::string write_exec(const ExecRequest& request);
 // detach: it runs on, and nobody hears of it.
 std::string write_exec_start(bool detach);
 
-// {"label": ["name=value"]}, as filters are.
-std::string label_filter(std::string_view name, std::string_view value);
+// {"label": ["name=value"]}, as filters are; without a value: whatever it is.
+std::string label_filter(std::string_view name, std::string_view value = {});
+
+// Instructions that an import applies to its image, one each; "\n" has no place in them.
+std::string write_env(std::string_view name, std::string_view value);
+std::string write_label(std::string_view name, std::string_view value);
+std::string write_entrypoint(const Texts& words);
 
 }  // namespace sandforge::wire::docker

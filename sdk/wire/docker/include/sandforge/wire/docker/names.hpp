@@ -11,6 +11,10 @@ namespace sandforge::wire::docker {
 // characters that remain, too; an empty one is left out.
 std::string container_name(std::string_view prefix, std::string_view id);
 
+// "sandforge-checkpoint:<name>-<16 digits of its SHA-256>", made in the same way.
+inline constexpr std::string_view kCheckpointRepository = "sandforge-checkpoint";
+std::string checkpoint_image(std::string_view name);
+
 // "node" and "latest"; "registry:5000/a/b" and "1.2"; "a@sha256:…" and "".
 struct ImageReference {
   std::string repository;  // with the digest, where there is one
