@@ -94,14 +94,14 @@ TEST_CASE("steps: each operation is one, with what holds for it") {
 
 TEST_CASE("steps: the folder of the base is where relative ones begin") {
   StepOptions options;
-  options.workdir = "/home/node";
+  options.workdir = "/srv/node";
   options.owner = "node:node";
   const auto steps = template_steps(Template().set_workdir("a b").run_cmd("x"), options);
-  CHECK(steps[0].workdir == "/home/node");
+  CHECK(steps[0].workdir == "/srv/node");
   CHECK(steps[0].script ==
-        "[ -d '/home/node/a b' ] || { mkdir -p -- '/home/node/a b' && "
-        "chown -- node:node '/home/node/a b'; }");
-  CHECK(steps[1].workdir == "/home/node/a b");
+        "[ -d '/srv/node/a b' ] || { mkdir -p -- '/srv/node/a b' && "
+        "chown -- node:node '/srv/node/a b'; }");
+  CHECK(steps[1].workdir == "/srv/node/a b");
   // Unknown: relative to whatever it is.
   const auto unknown = template_steps(Template().set_workdir("a").set_workdir("b"));
   CHECK(unknown[1].workdir == "a");
