@@ -69,6 +69,8 @@ sf snapshot "$session" >/dev/null 2>&1
 docker inspect "$old" >/dev/null || fail "the image that the container was made from is gone"
 sf rm "$session" >/dev/null
 ! docker inspect "$old" >/dev/null 2>&1 || fail "an image without a name is left"
-sf snapshot --remove "$session" "$session" >/dev/null
+sf start --session "$session-other" >/dev/null
+sf snapshot --remove "$session" "$session-other" >/dev/null
+sf rm "$session-other" >/dev/null
 [[ -z $(images) ]] || fail "the checkpoint was not removed"
 echo "all of it holds"
