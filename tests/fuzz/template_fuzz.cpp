@@ -1,5 +1,5 @@
-// Texts of templates: a refusal says why and where; what is taken has one canonical form, and
-// steps. fuzz-libs: sandforge::support
+// Texts of templates: what is refused has a place, what is taken has one canonical form.
+// fuzz-libs: sandforge::support
 #include <cstdint>
 #include <cstdlib>
 #include <string>
