@@ -33,6 +33,8 @@ constexpr milliseconds kExitPatience = 10s;  // for the exit code after the outp
 constexpr milliseconds kLongestGrace = std::chrono::hours(24);
 constexpr milliseconds kHelperTime = 30s;
 constexpr int kKillRounds = 200;
+constexpr milliseconds kCreditNap = 20ms;
+constexpr int kCreditNaps = 100;  // of these: two seconds
 
 Error too_large() {
   return fault(Code::invalid, "command.too_large",
@@ -80,6 +82,14 @@ bool is_name(std::string_view text) {
 std::string joined(const std::string& base, const std::string& path) {
   if (!path.empty() && path.front() == '/') return path;
   return base.empty() || base.back() == '/' ? base + path : base + '/' + path;
+}
+
+// What the engine says of an exec that its runtime could not start, or that names nobody.
+bool is_refusal(std::string_view said) {
+  for (const std::string_view none : {"unable to find user ", "unable to find group "})
+    if (said.substr(0, none.size()) == none) return true;
+  return said.find("OCI runtime") != std::string_view::npos ||
+         said.find("oci runtime") != std::string_view::npos;
 }
 
 }  // namespace
@@ -142,7 +152,8 @@ std::string Exec::mark() const {
   return std::string(kMark) + '=' + nonce_;
 }
 
-// Bytes that are no text cannot stand in JSON: then all words go the way of printf.
+// Bytes that are no text cannot stand in JSON: then all words go the way of printf. So do such
+// variables, but in one of their own: arguments are seen by everybody.
 wire::ExecRequest Exec::request() const {
   wire::ExecRequest out;
   out.env.push_back(mark());
@@ -150,6 +161,7 @@ wire::ExecRequest Exec::request() const {
   out.directory = "/";
   out.pipe_stdin = command_.pipe_stdin;
   std::vector<std::string> words = {joined(place_.directory, command_.cwd.value_or(""))};
+  std::string encoded;
   std::map<std::string, std::optional<std::string>> env;
   for (const plugin::EnvEntry& entry : command_.env)
     env[entry.name] = entry.value;
@@ -159,16 +171,20 @@ wire::ExecRequest Exec::request() const {
     if (is_valid_utf8(entry)) {
       out.env.push_back(entry);
     } else if (is_name(name)) {
-      words.push_back(entry);
+      encoded += (encoded.empty() ? "" : " ") + printf_word(entry);
     } else {
       throw fault(Code::invalid, "command.invalid",
                   "a variable whose value is no text needs a name of letters, digits and '_'");
     }
   }
-  const std::size_t assignments = words.size() - 1;
   std::string mode = command_.shell ? "s" : "a";
   if (command_.shell) words.push_back(*command_.shell);
   if (!command_.shell) words.insert(words.end(), command_.argv.begin(), command_.argv.end());
+  if (!encoded.empty()) {
+    mode += 'e';
+    out.env.push_back(std::string(kEncoded) + '=' + encoded);
+    if (out.env.back().size() > kLongestWord) throw too_large();
+  }
   if (command_.combine_output) mode += 'c';
   if (const auto path = env.find("PATH"); path != env.end() && !path->second) mode += 'p';
   if (!std::all_of(words.begin(), words.end(), [](const auto& w) { return is_valid_utf8(w); })) {
@@ -176,8 +192,7 @@ wire::ExecRequest Exec::request() const {
     for (std::string& word : words)
       word = printf_word(word);
   }
-  out.command = {"/bin/sh", "-c", std::string(kStartScript),  "sh",
-                 nonce_,    mode, std::to_string(assignments)};
+  out.command = {"/bin/sh", "-c", std::string(kStartScript), "sh", nonce_, mode};
   std::size_t size = 0;
   for (std::string& word : words) {
     if (word.size() > kLongestWord || (size += word.size()) > kLongestCommand) throw too_large();
@@ -210,7 +225,7 @@ Task<Exit> Exec::drive(std::shared_ptr<Exec> me) {
   HttpStream stream = co_await engine.open(start, SF_HTTP_UPGRADE);
   if (stream.status() >= 300) {
     const HttpAnswer refused = co_await stream.rest();
-    co_await refuse_by_state(engine, container, refused, "start a command");
+    co_await refuse_sent(me, refused);
   }
   me->stream_.emplace(std::move(stream));
   me->io_.on_signal([me](std::int32_t number, plugin::SignalScope scope, plugin::Reply reply) {
@@ -240,13 +255,18 @@ Task<void> Exec::pump(std::shared_ptr<Exec> me) {
 }
 
 Task<void> Exec::pump_some(std::shared_ptr<Exec> me) {
-  for (;;) {
+  bool more = true;
+  while (more) {
     const std::optional<Output> piece = co_await me->stream_->read_some();
-    if (!piece) break;
-    me->received_ += piece->data.size();
-    std::string_view bytes = piece->data;
-    while (const auto next = me->frames_.next(bytes))
-      me->take_piece(*next);
+    more = piece.has_value();
+    if (more) {
+      me->received_ += piece->data.size();
+      std::string_view bytes = piece->data;
+      while (const auto next = me->frames_.next(bytes))
+        me->take_piece(*next);
+    } else if (me->started_ && !me->has_line_) {
+      me->give_up_line();
+    }
     std::string out = std::exchange(me->ready_out_, {}), err = std::exchange(me->ready_err_, {});
     if (!out.empty()) co_await deliver(me, std::move(out), SF_CHANNEL_STDOUT);
     if (!err.empty()) co_await deliver(me, std::move(err), SF_CHANNEL_STDERR);
@@ -264,47 +284,72 @@ void Exec::tell_started() {
   ready_out_ = std::exchange(first_out_, {});
 }
 
+// The line does not come any more: all of it is the command's output.
+void Exec::give_up_line() {
+  tell_started();
+  has_line_ = true;
+  ready_err_ += std::exchange(first_err_, {});
+}
+
 void Exec::take_piece(const wire::FramePiece& piece) {
+  if (!refusal_.empty()) return;
   if (piece.stream == wire::FrameStream::err) {
     (has_line_ ? ready_err_ : first_err_) += piece.data;
     if (!has_line_) take_first_line();
+    if (refusal_.empty() && first_err_.size() > kLongestFirst) give_up_line();
     return;
   }
   (started_ ? ready_out_ : first_out_) += piece.data;
-  // An engine says less: this is a command whose first line is late.
+  // A command whose first line is late: the engine does not keep the order of the two outputs.
   if (first_out_.size() > kLongestFirst) tell_started();
 }
 
+// A shell or a loader may have warned before it, which is the command's stderr.
 void Exec::take_first_line() {
-  const auto newline = first_err_.find('\n');
-  if (newline == std::string::npos || !refusal_.empty()) return;
-  if (first_err_.compare(0, nonce_.size(), nonce_) != 0 || newline <= nonce_.size() + 1) return;
-  std::istringstream words(first_err_.substr(nonce_.size() + 1, newline - nonce_.size() - 1));
+  for (;;) {
+    const auto newline = first_err_.find('\n', looked_at_);
+    if (newline == std::string::npos) return;
+    const std::string_view all = first_err_;
+    if (take_line(all.substr(looked_at_, newline - looked_at_))) {
+      if (!has_line_) return;
+      std::string err = std::exchange(first_err_, {});
+      err.erase(looked_at_, newline + 1 - looked_at_);
+      ready_err_ += err;
+      return;
+    }
+    looked_at_ = newline + 1;
+  }
+}
+
+// Whether the line is the script's.
+bool Exec::take_line(std::string_view line) {
+  if (line.size() < nonce_.size() + 2 || line.substr(0, nonce_.size()) != nonce_) return false;
+  std::istringstream words(std::string(line.substr(nonce_.size() + 1)));
   std::string first;
   words >> first;
   const bool number = !first.empty() && std::all_of(first.begin(), first.end(),
                                                     [](char c) { return c >= '0' && c <= '9'; });
   if (!number) {
     refusal_ = first;
-    return;
+    return !first.empty();
   }
   process_ = first;
   words >> out_pipe_ >> err_pipe_;
   has_line_ = true;
   tell_started();
-  ready_err_ = std::exchange(first_err_, {}).substr(newline + 1);
+  return true;
 }
 
 // As write_all, but goes on while the command is being ended: what it says then counts.
 Task<void> Exec::deliver(std::shared_ptr<Exec> me, std::string data, std::uint32_t channel) {
   std::size_t taken = 0;
-  for (int naps = 0;;) {
+  for (;;) {
     taken += me->io_.try_write(std::string_view(data).substr(taken), channel);
     if (taken == data.size()) co_return;
     if (me->io_.stop_reason() != plugin::StopReason::none) {
-      // Credit may still come, but nobody says when: two seconds, then the rest is dropped.
-      if (++naps > 100) co_return;
-      co_await plugin::sleep_for(20ms);
+      // Credit may still come, but nobody says when: what comes after two seconds is dropped.
+      if (++me->naps_without_credit_ > kCreditNaps) co_return;
+      co_await plugin::sleep_for(kCreditNap);
       continue;
     }
     me->waits_for_credit_ = true;
@@ -339,7 +384,7 @@ Task<void> Exec::watch(std::shared_ptr<Exec> me) {
       const bool quiet = std::exchange(seen, me->received_) == me->received_;
       if (me->waits_for_credit_) continue;
       if (leader_ended) {
-        if (held++ == 0) co_await keep_output(me);
+        if (held++ == 0) co_await try_keep_output(me);
         if (quiet) break;
         continue;
       }
@@ -355,6 +400,17 @@ Task<void> Exec::watch(std::shared_ptr<Exec> me) {
   }
 }
 
+// Without it the command ends all the same, and its children lose their output.
+Task<void> Exec::try_keep_output(std::shared_ptr<Exec> me) {
+  try {
+    co_await keep_output(me);
+  } catch (const Error& error) {
+    if (error.code() == Code::cancelled) throw;
+    plugin::Log::warn("the output that a command left open is not kept open",
+                      {{"container", me->place_.container}, {"error", error.message()}});
+  }
+}
+
 // It still runs when the command has ended, and answers nobody.
 Task<void> Exec::keep_output(std::shared_ptr<Exec> me) {
   if (me->out_pipe_.empty()) co_return;
@@ -365,9 +421,12 @@ Task<void> Exec::keep_output(std::shared_ptr<Exec> me) {
   request.attach = false;
   const HttpAnswer made = co_await me->engine_.call(
       "POST", "/containers/" + me->place_.container + "/exec", wire::write_exec(request));
+  me->engine_.throw_if_refused(made, "keep an output open");
   const auto id = wire::read_exec_id(made.body);
-  if (made.status < 300 && id)
-    co_await me->engine_.call("POST", "/exec/" + *id + "/start", wire::write_exec_start(true));
+  if (!id) throw me->engine_.no_answer_of_api("keep an output open");
+  const HttpAnswer begun =
+      co_await me->engine_.call("POST", "/exec/" + *id + "/start", wire::write_exec_start(true));
+  me->engine_.throw_if_refused(begun, "keep an output open");
 }
 
 // ---- The end of the tree
@@ -442,7 +501,13 @@ Task<void> Exec::end_tree(std::shared_ptr<Exec> me) {
   }
   const milliseconds grace = std::min(me->command_.grace, kLongestGrace);
   if (grace.count() > 0) {
-    co_await signal_tree(me, SIGTERM, 1);
+    try {
+      co_await signal_tree(me, SIGTERM, 1);
+    } catch (const Error& error) {
+      // The kill says whether anything is left.
+      plugin::Log::warn("not every process of a command was asked to end",
+                        {{"container", me->place_.container}, {"error", error.message()}});
+    }
     co_await until_or_after(me->over_.token(), grace);
   }
   co_await signal_tree(me, SIGKILL, kKillRounds);
@@ -494,29 +559,40 @@ Exit Exec::exit_from(std::int64_t code) const {
 }
 
 Task<Exit> Exec::exit_of(std::shared_ptr<Exec> me) {
-  if (me->lost_ && !me->unconfirmed_) {
-    const Exit none = co_await missing_exit(me);
-    co_return none;
-  }
+  const bool cut = me->lost_ && !me->unconfirmed_;
+  std::optional<std::int64_t> code;
   milliseconds pause = 5ms;
   for (milliseconds waited = 0ms; waited < kExitPatience; waited += pause) {
-    const HttpAnswer answer = co_await me->engine_.call("GET", "/exec/" + me->exec_id_ + "/json");
-    const auto now = wire::read_exec(answer.body);
-    if (answer.status == 200 && now && now->ended()) {
-      Exit exit = me->exit_from(*now->exit_code);
-      exit.pipes_held = me->pipes_held_;
-      co_return exit;
-    }
-    if (answer.status != 200) break;
+    const std::optional<wire::ExecInfo> now = co_await look(me);
+    if (now && now->ended()) code = now->exit_code;
+    if (!now || code || cut) break;
     co_await plugin::sleep_for(pause);
     pause = std::min(pause * 2, 250ms);
   }
-  const Exit none = co_await missing_exit(me);
+  if (code && !cut) {
+    Exit exit = me->exit_from(*code);
+    exit.pipes_held = me->pipes_held_;
+    co_return exit;
+  }
+  const Exit none = co_await missing_exit(me, code);
   co_return none;
 }
 
-// The engine does not say: because the machine went, or because it forgot.
-Task<Exit> Exec::missing_exit(std::shared_ptr<Exec> me) {
+// What the engine knows of the exec; absent: nothing, or it does not answer.
+Task<std::optional<wire::ExecInfo>> Exec::look(std::shared_ptr<Exec> me) {
+  try {
+    const HttpAnswer answer = co_await me->engine_.call("GET", "/exec/" + me->exec_id_ + "/json");
+    if (answer.status == 200) co_return wire::read_exec(answer.body);
+  } catch (const Error& error) {
+    plugin::Log::warn("the engine does not tell how a command ended",
+                      {{"container", me->place_.container}, {"error", error.message()}});
+  }
+  co_return std::nullopt;
+}
+
+// The engine does not say, because the machine went or because it forgot; or its output is cut,
+// and `code` alone is no whole answer unless the machine's end is what cut it.
+Task<Exit> Exec::missing_exit(std::shared_ptr<Exec> me, std::optional<std::int64_t> code) {
   std::optional<wire::ContainerInfo> now;
   bool gone = false;
   try {
@@ -530,17 +606,25 @@ Task<Exit> Exec::missing_exit(std::shared_ptr<Exec> me) {
   if (gone)
     throw fault(Code::gone, "docker.gone", "the container was removed while the command ran")
         .may_have_started(true);
-  if (now && !now->running) {
+  const bool ended = now && !now->running;
+  if (ended && code) co_return me->exit_from(*code);
+  if (ended && me->machine_ends_) {
     Exit exit = Exit::signaled(SIGKILL);
-    exit.killed = me->machine_ends_;
+    exit.killed = true;
     co_return exit;
   }
+  if (ended)
+    throw fault(Code::transport_lost, "docker.stream",
+                "the container ended while the command ran: how the command ended is not known")
+        .may_have_started(true);
   if (me->unconfirmed_)
     throw fault(Code::unavailable, "docker.kill",
                 "the command could not be ended: it may still run")
         .may_have_started(true);
   throw fault(Code::transport_lost, "docker.stream",
-              "the connection to the engine was lost: the command may still run")
+              code ? "the connection to the engine was lost: the command has ended with " +
+                         std::to_string(*code) + ", and a part of its output is missing"
+                   : "the connection to the engine was lost: the command may still run")
       .may_have_started(true);
 }
 
@@ -570,12 +654,31 @@ Task<void> Exec::refuse_start(std::shared_ptr<Exec> me) {
   while (!said.empty() &&
          said.substr(said.size() - std::min<std::size_t>(4, said.size())) == "\\r\\n")
     said.resize(said.size() - 4);
-  if (said.find("argument list too long") != std::string::npos) throw too_large();
+  // Warnings alone are no word of the engine.
+  if (me->first_out_.empty() && !is_refusal(said)) {
+    co_await missing_exit(me, std::nullopt);
+    throw fault(Code::transport_lost, "docker.stream",
+                "the container was ended before the command said that it begins")
+        .may_have_started(true);
+  }
   HttpAnswer answer;
   answer.status = 400;
   answer.body = said;
-  // Not running any more: then that is the reason.
-  co_await refuse_by_state(me->engine_, me->place_.container, answer, "start the command");
+  co_await refuse_sent(me, answer);
+}
+
+// The request to start it was sent: only the engine's own word says that nothing has begun.
+Task<void> Exec::refuse_sent(std::shared_ptr<Exec> me, HttpAnswer answer) {
+  const bool refused = is_refusal(answer.body);
+  if (refused && answer.body.find("argument list too long") != std::string::npos) throw too_large();
+  std::optional<Error> why;
+  try {
+    // Not running any more: then that is the reason.
+    co_await refuse_by_state(me->engine_, me->place_.container, answer, "start the command");
+  } catch (const Error& error) {
+    why = error;
+  }
+  throw why->may_have_started(!refused);
 }
 
 }  // namespace sandforge::docker

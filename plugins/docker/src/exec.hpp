@@ -50,20 +50,26 @@ class Exec : public std::enable_shared_from_this<Exec> {
   static Task<void> pump_some(std::shared_ptr<Exec> me);
   static Task<void> feed(std::shared_ptr<Exec> me);
   static Task<void> watch(std::shared_ptr<Exec> me);
+  static Task<void> try_keep_output(std::shared_ptr<Exec> me);
   static Task<void> keep_output(std::shared_ptr<Exec> me);
   static Task<void> end_tree(std::shared_ptr<Exec> me);
   static Task<void> signal_tree(std::shared_ptr<Exec> me, std::int32_t number, int rounds);
   static Task<void> deliver(std::shared_ptr<Exec> me, std::string data, std::uint32_t channel);
   static Task<plugin::Exit> exit_of(std::shared_ptr<Exec> me);
-  static Task<plugin::Exit> missing_exit(std::shared_ptr<Exec> me);
+  static Task<plugin::Exit> missing_exit(std::shared_ptr<Exec> me,
+                                         std::optional<std::int64_t> code);
+  static Task<std::optional<wire::ExecInfo>> look(std::shared_ptr<Exec> me);
   static Task<void> refuse_start(std::shared_ptr<Exec> me);
+  static Task<void> refuse_sent(std::shared_ptr<Exec> me, HttpAnswer answer);
   static Task<void> signal(std::shared_ptr<Exec> me, std::int32_t number,
                            plugin::SignalScope scope);
 
   wire::ExecRequest request() const;
   void take_piece(const wire::FramePiece& piece);
   void take_first_line();
+  bool take_line(std::string_view line);
   void tell_started();
+  void give_up_line();
   void begin_end();
   void answer_signal(std::int32_t number, plugin::SignalScope scope, plugin::Reply reply);
   plugin::Exit exit_from(std::int64_t code) const;
@@ -80,18 +86,20 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::optional<HttpStream> stream_;
   wire::Demultiplexer frames_;
 
-  // The first line of stderr is the script's; what comes on stdout before it may be an engine's
-  // word that nothing was started, and waits.
-  bool has_line_ = false;
+  // A line of stderr is the script's; what comes before it may be an engine's word that nothing was
+  // started, or a shell's warning, and waits.
+  bool has_line_ = false;  // it came, or is waited for no longer
   bool started_ = false;
   std::string process_;  // its id in the container; empty: not known yet
   std::string out_pipe_, err_pipe_;
   std::string refusal_;  // why the script started nothing
   std::string first_err_, first_out_;
+  std::size_t looked_at_ = 0;  // of first_err_: whole lines that are not the script's
   std::string ready_out_, ready_err_;
 
   std::uint64_t received_ = 0;
   bool waits_for_credit_ = false;
+  int naps_without_credit_ = 0;
   bool pipes_held_ = false;
   bool machine_ends_ = false;
   bool ending_ = false;

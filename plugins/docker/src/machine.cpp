@@ -293,7 +293,14 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot,
   }
   if (!failed) co_return machine;
   // What was made now and does not run is not left behind.
-  if (machine.created) co_await plugin::with_stop(plugin::StopToken(), remove_one(machine.info.id));
+  if (machine.created) {
+    try {
+      co_await plugin::with_stop(plugin::StopToken(), remove_one(machine.info.id));
+    } catch (const Error& error) {
+      plugin::Log::warn("a container that did not start is left behind",
+                        {{"container", machine.info.id}, {"error", error.message()}});
+    }
+  }
   std::rethrow_exception(failed);
 }
 

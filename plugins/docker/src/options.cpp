@@ -56,8 +56,8 @@ std::shared_ptr<const EngineOptions> read_engine(const Document& given, const pl
   wire::EndpointResult found = wire::parse_endpoint(where, verify || pem);
   if (!found.endpoint) throw wrong(by_option ? "/engine/host" : "", found.error);
   if (pem && !found.endpoint->tls)
-    throw wrong("/engine",
-                "certificates are for engines that are reached by TLS, not for " + where);
+    throw wrong("/engine", "certificates are for engines that are reached by TLS, not for " +
+                               found.endpoint->shown);
   out->endpoint = std::move(*found.endpoint);
   out->cert_folder = variable(host, "DOCKER_CERT_PATH").value_or("");
   if (const auto version = variable(host, "DOCKER_API_VERSION"))

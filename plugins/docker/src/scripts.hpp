@@ -8,17 +8,20 @@ namespace sandforge::docker {
 
 // The variable that marks every process of a command; its value is the command's nonce.
 inline constexpr std::string_view kMark = "SANDFORGE_COMMAND";
+// The variable that carries those of a command that are no text, each written for printf %b.
+inline constexpr std::string_view kEncoded = "SANDFORGE_ENCODED";
 
 /*
- * Becomes a command: NONCE MODE COUNT DIRECTORY, COUNT assignments, then words. MODE has a letter
- * for each: s (the word is shell text), b (all of them from the directory on are written for printf
- * %b), c (stderr goes where stdout goes), p (no PATH: a shell makes one where there is none).
+ * Becomes a command: NONCE MODE DIRECTORY, then words. MODE has a letter for each: s (the word is
+ * shell text), b (all of them from the directory on are written for printf %b), e (kEncoded has
+ * variables), c (stderr goes where stdout goes), p (no PATH: a shell makes one where there is
+ * none).
  * Before that one line on stderr: the nonce, and the process's own id, which is also that of its
  * session, with the pipes of its output; or why there is no command.
  */
 inline constexpr std::string_view kStartScript = R"sh(
-_sf_n=$1 _sf_m=$2 _sf_c=$3 _sf_f=
-shift 3
+_sf_n=$1 _sf_m=$2 _sf_f=
+shift 2
 _sf_no() { printf '%s %s\n' "$_sf_n" "$1" >&2; exit 126; }
 case $_sf_m in *b*)
   for _sf_w do _sf_w=$(printf '%bx' "$_sf_w"); set -- "$@" "${_sf_w%x}"; shift; done ;;
@@ -26,7 +29,13 @@ esac
 cd -- "$1" 2>/dev/null || _sf_no directory
 unset OLDPWD
 shift
-while [ "$_sf_c" -gt 0 ]; do export "$1"; shift; _sf_c=$((_sf_c - 1)); done
+case $_sf_m in *e*)
+  _sf_e=$SANDFORGE_ENCODED
+  unset SANDFORGE_ENCODED
+  set -f
+  for _sf_w in $_sf_e; do _sf_w=$(printf '%bx' "$_sf_w"); export "${_sf_w%x}"; done
+  set +f ;;
+esac
 case $_sf_m in *s*) set -- /bin/sh -c "$1" ;; *)
   case $1 in
     */*) [ ! -e "$1" ] || _sf_f=$1 ;;
@@ -52,15 +61,16 @@ exec "$@"
 
 /*
  * Signals every process of a command: SESSION MARK SIGNAL ROUNDS. Those of its session, and those
- * that carry its mark wherever they went. With more than one round it goes on until none is left;
- * exit 1: some still are. It makes no process, so it works where none can be made.
+ * that carry its mark wherever they went. With more than one round it goes on until none is left.
+ * Exit 1: some still are, or may not be signaled. It makes no process, so it works where none can
+ * be made.
  */
 inline constexpr std::string_view kSignalScript = R"sh(
 exec 2>/dev/null
 session=$1 mark=$2 signal=$3 rounds=$4
 name=${mark%%=*}=
 while :; do
-  found=
+  found= refused=
   for folder in /proc/[0-9]*; do
     process=${folder#/proc/}
     [ "$process" != $$ ] || continue
@@ -75,13 +85,18 @@ while :; do
     if [ -z "$mine" ]; then
       [ "$4" = "$session" ] && [ -z "$other" ] || continue
     fi
-    kill "-$signal" "$process" && found=1
+    if kill "-$signal" "$process"; then
+      found=1
+    elif [ -e "$folder/stat" ]; then
+      refused=1
+    fi
   done
   rounds=$((rounds - 1))
-  [ -n "$found" ] || exit 0
+  [ -n "$found" ] || break
   [ "$rounds" -gt 0 ] || break
 done
-[ "$signal" = 9 ] && exit 1
+[ -z "$refused" ] || exit 1
+[ "$signal" != 9 ] || [ -z "$found" ] || exit 1
 exit 0
 )sh";
 

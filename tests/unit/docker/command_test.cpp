@@ -1,4 +1,9 @@
 // Commands: the first line of the script, output, exits, and what is never invented.
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+
 #include "unit/docker/engine.hpp"
 
 using namespace sandforge;
@@ -19,6 +24,26 @@ void says(FakeEngine& engine, const std::string& frames, const std::string& exit
       exit);
 }
 
+struct Said {
+  std::string out;
+  int code = -1;
+};
+// Runs shell text on this machine.
+Said run_script(const std::map<std::string, std::string>& env, const std::string& shell) {
+  for (const auto& [name, value] : env)
+    ::setenv(name.c_str(), value.c_str(), 1);
+  Said said;
+  std::FILE* const in = ::popen(shell.c_str(), "r");
+  REQUIRE(in != nullptr);
+  for (int c = std::fgetc(in); c != EOF; c = std::fgetc(in))
+    said.out += static_cast<char>(c);
+  const int status = ::pclose(in);
+  if (WIFEXITED(status)) said.code = WEXITSTATUS(status);
+  for (const auto& [name, value] : env)
+    ::unsetenv(name.c_str());
+  return said;
+}
+
 }  // namespace
 
 TEST_CASE("a command is run by a script that gets it as arguments") {
@@ -35,11 +60,11 @@ TEST_CASE("a command is run by a script that gets it as arguments") {
   CHECK(ran.outcome == SF_EXIT_EXITED);
   CHECK(ran.code == 3);
   const auto words = engine.command(0);
-  REQUIRE(words.size() == 10);
+  REQUIRE(words.size() == 9);
   CHECK(words[0] == "/bin/sh");
   CHECK(words[4].size() == 32);
   CHECK((std::vector<std::string>(words.begin() + 5, words.end()) ==
-         std::vector<std::string>{"a", "0", "/workspace/sub", "printf", "a b"}));
+         std::vector<std::string>{"a", "/workspace/sub", "printf", "a b"}));
   const auto body = engine.body_of("POST /containers/c1/exec");
   CHECK(json::write(*body.find("Env")) == "[\"SANDFORGE_COMMAND=" + words[4] + "\",\"A=1\"]");
   CHECK(body.find("WorkingDir")->as_string() == "/");
@@ -52,12 +77,32 @@ TEST_CASE("words that are no text are written for printf") {
   says(engine, "");
   testing::CommandLine line;
   line.argv = {"echo", "\xff\\ x"};
-  line.env = {{"V", "\xfe"}};
   engine.box->exec(line);
   const auto words = engine.command(0);
   CHECK((std::vector<std::string>(words.begin() + 5, words.end()) ==
-         std::vector<std::string>{"ab", "1", "/workspace/", "V=\\0376", "echo",
-                                  "\\0377\\0134\\0040x"}));
+         std::vector<std::string>{"ab", "/workspace/", "echo", "\\0377\\0134\\0040x"}));
+}
+
+TEST_CASE("variables that are no text are in no argument, and reach the command alone") {
+  FakeEngine engine;
+  engine.box->start();
+  says(engine, "");
+  testing::CommandLine line;
+  line.argv = {"env"};
+  line.env = {{"TEXT", "t"}, {"V", "\xfe *"}, {"W", "\xff\n"}};
+  engine.box->exec(line);
+  const auto words = engine.command(0);
+  CHECK((std::vector<std::string>(words.begin() + 5, words.end()) ==
+         std::vector<std::string>{"ae", "/workspace/", "env"}));
+  const auto body = engine.body_of("POST /containers/c1/exec");
+  const auto& env = body.find("Env")->as_array();
+  REQUIRE(env.size() == 3);
+  CHECK(env[1].as_string() == "TEXT=t");
+  CHECK(env[2].as_string() == "SANDFORGE_ENCODED=V=\\0376\\0040\\0052 W=\\0377\\0012");
+  const auto seen = run_script({{"SCRIPT", words[2]}, {"ENCODED", env[2].as_string()}},
+                               "env \"$ENCODED\" sh -c \"$SCRIPT\" sh n ae / sh -c 'printf %s: "
+                               "\"${SANDFORGE_ENCODED-none}\" \"$V\" \"$W\"' 2>/dev/null");
+  CHECK(seen.out == "none:\xfe *:\xff\n:");
 }
 
 TEST_CASE("a variable that is no text needs a name that a shell takes") {
@@ -97,6 +142,101 @@ TEST_CASE("the first line is taken out of stderr wherever it is cut, and output 
   CHECK(ran.code == 0);
 }
 
+TEST_CASE("warnings before the first line are the command's stderr") {
+  FakeEngine engine;
+  engine.box->start();
+  engine.on_exec(
+      [](const std::string& nonce) {
+        return stream(frame(2, "sh: warning: setlo") + frame(2, "cale\nld.so: " + nonce + "\n") +
+                      frame(2, nonce.substr(0, 9)) + frame(2, nonce.substr(9) + " 42\nrest") +
+                      frame(1, "out"));
+      },
+      exited(3));
+  const auto ran = engine.exec("x");
+  CHECK(ran.started);
+  CHECK(ran.code == 3);
+  CHECK(ran.out == "out");
+  CHECK(ran.err.rfind("sh: warning: setlocale\nld.so: ", 0) == 0);
+  CHECK(ran.err.substr(ran.err.size() - 5) == "\nrest");
+  CHECK(ran.err.find(" 42") == std::string::npos);
+}
+
+TEST_CASE("a warning before the script's refusal does not hide it") {
+  FakeEngine engine;
+  engine.box->start();
+  engine.on_exec(
+      [](const std::string& nonce) {
+        return stream(frame(2, "sh: warning\n" + nonce + " missing\n"));
+      },
+      exited(126));
+  const auto ran = engine.exec("x");
+  CHECK(ran.failure.code == SF_NOT_FOUND);
+  CHECK_FALSE(ran.failure.may_have_started());
+}
+
+TEST_CASE("without a first line the output is passed on, and not kept for ever") {
+  const std::string much(60'000, 'x');
+  const auto ran = [](const std::string& frames, bool open) {
+    FakeEngine engine;
+    engine.box->start();
+    engine.on_exec(
+        [&](const std::string&) {
+          Answer out = stream(frames);
+          out.stays_open = open;
+          return out;
+        },
+        open ? R"({"Running":true,"ExitCode":null})" : exited(5));
+    testing::CommandLine line;
+    line.argv = {"x"};
+    line.window = 1 << 20;
+    const auto running = engine.box->spawn(line);
+    if (open) {
+      // It is not at its end: what is more than a little has been passed on already.
+      engine.box->driver().wait([&] { return running->err.size() > 100'000; });
+      engine.open_stream->end();
+      engine.on("GET /exec/e1/json", {Answer(200, exited(5))});
+    }
+    return engine.box->finish(*running);
+  };
+  const auto err = ran(frame(2, much) + frame(2, much), true);
+  CHECK(err.started);
+  CHECK(err.err == much + much);
+  CHECK(err.code == 5);
+  const auto both = ran(frame(2, "warned") + frame(1, much) + frame(1, much), false);
+  CHECK(both.out == much + much);
+  CHECK(both.err == "warned");
+  CHECK(both.code == 5);
+}
+
+TEST_CASE("once a start was sent, what fails says that the command may have started") {
+  const auto failed = [](const Answer& start, const Answer& seen) {
+    FakeEngine engine;
+    engine.box->start();
+    engine.on_exec([&](const std::string&) { return start; }, exited(0));
+    engine.on("GET /containers/c1/json", {seen});
+    const auto ran = engine.exec("x");
+    CHECK_FALSE(ran.started);
+    CHECK(ran.failure.may_have_started());
+    return ran.failure.code;
+  };
+  const Answer running(200, FakeEngine::container("running"));
+  const Answer exited_one(200, FakeEngine::container("exited"));
+  const Answer lost = Answer::lost(SF_HTTP_NOT_CONNECTED, SF_TRANSPORT_LOST);
+  for (const Answer& start : {stream(""), stream(frame(2, "sh: warning\n"))}) {
+    CHECK(failed(start, running) == SF_TRANSPORT_LOST);
+    CHECK(failed(start, exited_one) == SF_TRANSPORT_LOST);
+    CHECK(failed(start, Answer(404)) == SF_GONE);
+    CHECK(failed(start, lost) == SF_TRANSPORT_LOST);
+  }
+  for (const std::uint32_t status : {404U, 409U, 500U, 502U}) {
+    failed(Answer(status), running);
+    failed(Answer(status), lost);
+    CHECK(failed(Answer(status), exited_one) == SF_CONFLICT);
+    CHECK(failed(Answer(status), Answer(404)) == SF_GONE);
+  }
+  CHECK(failed(stream(frame(1, "what is this")), running) == SF_INVALID);
+}
+
 TEST_CASE("why a command did not start is a typed error, and no output") {
   const auto refused = [](const std::string& word) {
     FakeEngine engine;
@@ -132,6 +272,21 @@ TEST_CASE("an engine's own words in the place of output are a start that failed"
         "such file");
   CHECK(ran.out.empty());
   CHECK_FALSE(ran.started);
+  CHECK_FALSE(ran.failure.may_have_started());
+}
+
+TEST_CASE("a user that the container does not know is a start that failed") {
+  FakeEngine engine;
+  engine.box->start();
+  engine.on_exec(
+      [](const std::string&) {
+        return stream(frame(1, "unable to find user x: no matching entries in passwd file\r\n"));
+      },
+      exited(126));
+  const auto ran = engine.exec("x");
+  CHECK(ran.failure.code == SF_INVALID);
+  CHECK(ran.failure.message.find("unable to find user x") != std::string::npos);
+  CHECK_FALSE(ran.failure.may_have_started());
 }
 
 TEST_CASE("an exit code of a signal that ends processes reads as that signal") {
@@ -196,7 +351,21 @@ TEST_CASE("a stream that is lost is never an exit") {
          engine.on("GET /exec/e1/json", {Answer(404)});
          engine.on("GET /containers/c1/json", {Answer(404)});
        },
-       SF_GONE}};
+       SF_GONE},
+      {"the machine ended by itself",
+       [](FakeEngine& engine) {
+         says(engine, frame(1, "part"));
+         engine.on("GET /exec/e1/json", {Answer(404)});
+         engine.on("GET /containers/c1/json", {Answer(200, FakeEngine::container("exited"))});
+       },
+       SF_TRANSPORT_LOST},
+      {"the machine ended by itself, and the engine does not answer",
+       [](FakeEngine& engine) {
+         says(engine, frame(1, "part") + frame(1, "rest").substr(0, 10));
+         engine.on("GET /exec/e1/json", {Answer::lost(SF_HTTP_NOT_CONNECTED, SF_TRANSPORT_LOST)});
+         engine.on("GET /containers/c1/json", {Answer(200, FakeEngine::container("exited"))});
+       },
+       SF_TRANSPORT_LOST}};
   for (const Case& one : cases) {
     CAPTURE(one.about);
     FakeEngine engine;
@@ -210,13 +379,37 @@ TEST_CASE("a stream that is lost is never an exit") {
   }
 }
 
-TEST_CASE("a machine that ended in the middle of a command has ended the command") {
+TEST_CASE("the exit code of a command that its machine took along is the engine's") {
   FakeEngine engine;
   engine.box->start();
-  says(engine, frame(1, "part"));
-  engine.on("GET /exec/e1/json", {Answer(404)});
+  says(engine, frame(1, "part") + frame(1, "rest").substr(0, 10), exited(143));
   engine.on("GET /containers/c1/json", {Answer(200, FakeEngine::container("exited"))});
   const auto ran = engine.exec("x");
+  CHECK(ran.outcome == SF_EXIT_SIGNALED);
+  CHECK(ran.signal == 15);
+}
+
+TEST_CASE("a machine that was stopped on purpose has ended its commands") {
+  FakeEngine engine;
+  engine.box->start();
+  engine.on_exec(
+      [](const std::string& nonce) {
+        Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "part"));
+        out.stays_open = true;
+        return out;
+      },
+      R"({"Running":true,"ExitCode":null})");
+  testing::CommandLine line;
+  line.shell = "sleep 99";
+  const auto running = engine.box->spawn(line);
+  engine.box->driver().wait([&] { return running->out == "part"; });
+  engine.on("GET /containers/json", {Answer(200, R"([{"Id":"c1"}])")});
+  engine.on("POST /containers/c1/stop", {Answer(204)});
+  engine.box->stop();
+  engine.on("GET /exec/e1/json", {Answer(404)});
+  engine.on("GET /containers/c1/json", {Answer(200, FakeEngine::container("exited"))});
+  engine.open_stream->end();
+  const auto ran = engine.box->finish(*running);
   CHECK(ran.outcome == SF_EXIT_SIGNALED);
   CHECK(ran.signal == 9);
 }
@@ -251,6 +444,57 @@ TEST_CASE("output that a child holds open does not hold up its command") {
   CHECK(ran.out == "hi");
   CHECK(ran.outcome == SF_EXIT_EXITED);
   CHECK(engine.open_stream->stream->cancelled());
+}
+
+TEST_CASE("an output that cannot be kept open does not hold up its command either") {
+  for (const Answer& made :
+       {Answer::lost(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST), Answer(500), Answer(201, "none")}) {
+    FakeEngine engine;
+    engine.box->start();
+    engine.on_exec(
+        [](const std::string& nonce) {
+          Answer out = stream(frame(2, nonce + " 42 pipe:[1] pipe:[2]\n") + frame(1, "hi"));
+          out.stays_open = true;
+          return out;
+        },
+        kEnded);
+    engine.on("POST /containers/c1/exec", {Answer(201, R"({"Id":"e1"})"), made});
+    const auto ran = engine.exec("sleep 30 & echo hi");
+    CHECK(ran.out == "hi");
+    CHECK(ran.outcome == SF_EXIT_EXITED);
+    CHECK(engine.open_stream->stream->cancelled());
+    CHECK(engine.host.logged("is not kept open"));
+  }
+}
+
+TEST_CASE("what nobody takes of a command that ends is waited for once, not piece by piece") {
+  FakeEngine engine;
+  engine.box->start();
+  int execs = 0;
+  engine.on_exec(
+      [&](const std::string& nonce) {
+        if (++execs == 1) {
+          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
+          out.stays_open = true;
+          return out;
+        }
+        engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
+        for (int i = 0; i < 10; ++i)
+          engine.open_stream->send(frame(1, "late"));
+        engine.open_stream->end();
+        return stream("");
+      },
+      R"({"Running":true,"ExitCode":null})");
+  testing::CommandLine line;
+  line.shell = "yes";
+  line.window = 2;
+  line.timeout_ms = 1000;
+  const auto running = engine.box->spawn(line);
+  running->grant_back = false;
+  const auto ran = engine.box->finish(*running);
+  CHECK(ran.outcome == SF_EXIT_TIMED_OUT);
+  CHECK(ran.out == "up");
+  CHECK_FALSE(engine.host.logged("does not tell the end of the command"));
 }
 
 TEST_CASE("a time limit without a grace kills the tree by a helper") {
@@ -305,4 +549,38 @@ TEST_CASE("a tree that cannot be ended is no regular end") {
   CHECK(ran.out == "up");
   CHECK(ran.outcome == SF_EXIT_TIMED_OUT);
   CHECK(engine.host.logged("not every process of the command could be ended"));
+}
+
+TEST_CASE("a process that may not be signaled makes the signal an error") {
+  FakeEngine engine;
+  engine.box->start();
+  engine.on_exec(
+      [&](const std::string& nonce) {
+        Answer out = stream(frame(2, nonce + " 42\n"));
+        out.stays_open = !engine.open_stream;
+        if (engine.open_stream) engine.open_stream->end();
+        return out;
+      },
+      exited(0));
+  testing::CommandLine line;
+  line.shell = "sleep 99";
+  line.timeout_ms = 100;
+  engine.box->exec(line);
+  const std::string script = engine.command(1).at(2);
+  // A process with a mark of its own, which says when it has it.
+  const std::string mark = "SANDFORGE_COMMAND=" + engine.command(0).at(4);
+  const std::string victim = "exec env " + mark + " sh -c 'echo up; kill -STOP $$'";
+  std::FILE* const up = ::popen(victim.c_str(), "r");
+  REQUIRE(up != nullptr);
+  CHECK(std::fgetc(up) == 'u');
+  const std::map<std::string, std::string> env = {{"SCRIPT", script}};
+  const std::string sent = " sh none " + mark + " ";
+  const std::string refusing = "sh -c \"kill() { return 1; }; $SCRIPT\"" + sent;
+  CHECK(run_script(env, refusing + "9 3").code == 1);
+  CHECK(run_script(env, refusing + "15 1").code == 1);
+  CHECK(run_script(env, "sh -c \"$SCRIPT\"" + sent + "9 200").code == 0);
+  const int status = ::pclose(up);
+  CHECK(WIFSIGNALED(status));
+  // Nobody is left: nothing was refused.
+  CHECK(run_script(env, refusing + "9 3").code == 0);
 }

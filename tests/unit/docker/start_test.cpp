@@ -275,6 +275,16 @@ TEST_CASE("a machine that was made and does not run is removed") {
   }
 }
 
+TEST_CASE("a removal that fails does not hide why the start did") {
+  FakeEngine engine;
+  engine.on("GET /containers/c1/json", {Answer(200, FakeEngine::container("created"))});
+  engine.on("POST /containers/c1/start", {Answer(500, R"({"message":"no such runtime"})")});
+  engine.on("DELETE /containers/c1", {Answer(500, R"({"message":"device busy"})")});
+  CHECK(engine.try_start().failure.message ==
+        "the engine refuses to start the container: no such runtime");
+  CHECK(engine.host.logged("device busy"));
+}
+
 TEST_CASE("engines that are absent, refuse, are too old or none are told apart") {
   const auto message = [](int number, sf_status code) {
     FakeEngine engine;

@@ -32,6 +32,19 @@ TEST_CASE("endpoints") {
   CHECK(parse_endpoint("box:1", false).endpoint->shown == "tcp://box:1");
 }
 
+TEST_CASE("a login in an address is in no message") {
+  for (const char* host : {"tcp://me:hush@box:1", "ssh://me:hush@box", "me:hush@box", "tcp://hush@",
+                           "http://me:hu/sh@hush@box/path"}) {
+    CAPTURE(host);
+    const EndpointResult result = parse_endpoint(host, false);
+    CHECK_FALSE(result.endpoint);
+    CHECK_FALSE(result.error.empty());
+    CHECK(result.error.find("hush") == std::string::npos);
+    CHECK(result.error.find("hu/sh") == std::string::npos);
+  }
+  CHECK(parse_endpoint("ssh://me:hush@box", false).error.find("ssh://box") != std::string::npos);
+}
+
 TEST_CASE("versions of the API") {
   CHECK(parse_api_version("1.41")->text() == "1.41");
   CHECK(parse_api_version("v1.9")->minor == 9);

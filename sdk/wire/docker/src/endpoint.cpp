@@ -13,6 +13,16 @@ bool starts_with(std::string_view text, std::string_view with) noexcept {
   return text.substr(0, with.size()) == with;
 }
 
+// For messages: a password that was written in front of the host is nobody's to see.
+std::string without_login(std::string_view host) {
+  const auto scheme = host.find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const auto at = host.rfind('@');
+  std::string out(host);
+  if (at != std::string_view::npos && at >= begin) out.erase(begin, at + 1 - begin);
+  return out;
+}
+
 EndpointResult refused(std::string why) {
   return {std::nullopt, std::move(why)};
 }
@@ -48,7 +58,7 @@ bool read_number(std::string_view text, int& into) noexcept {
 }  // namespace
 
 EndpointResult parse_endpoint(std::string_view host, bool verify) {
-  std::string shown(host);
+  std::string shown = without_login(host);
   if (host.empty() || starts_with(host, "unix://")) {
     std::string_view path = host.substr(host.empty() ? 0 : 7);
     if (path.empty()) path = kUsualSocket;

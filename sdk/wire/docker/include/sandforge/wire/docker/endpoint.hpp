@@ -9,14 +9,14 @@ namespace sandforge::wire::docker {
 
 struct Endpoint {
   std::string base_url;  // for an HTTP client: unix:///path, http://… or https://…
-  std::string shown;     // for messages, as it is written in DOCKER_HOST
+  std::string shown;     // for messages, as it is written in DOCKER_HOST, without a login
   std::string path;      // of a unix socket
   bool tls = false;
 };
 
 struct EndpointResult {
   std::optional<Endpoint> endpoint;
-  std::string error;  // where there is none
+  std::string error;  // where there is none; it names no user and no password
 };
 
 // unix://PATH, tcp://HOST[:PORT], http(s)://HOST[:PORT] or HOST:PORT. Empty: the usual socket. TLS
