@@ -1,12 +1,47 @@
 // Files of a session, as the provider local serves them: in this process, and from one of its own.
 #include "sandforge/files.hpp"
 
+#include <csignal>
+#include <future>
 #include <mutex>
 
 #include "contract/local_fixture.hpp"
 
 using namespace sandforge;
 using namespace sandforge::contract;
+
+namespace {
+
+class EndOfFile final : public FileSink {
+ public:
+  void on_data(Bytes) override {}
+  void on_message(std::string_view) override {}
+  void on_writable() override {}
+  void done(std::optional<Error> error, StreamEnd) override { end.set_value(std::move(error)); }
+  std::promise<std::optional<Error>> end;
+};
+
+template <class Work>
+auto on_lane(const Lane& lane, Work work) {
+  std::promise<decltype(work())> made;
+  lane.post([&] { made.set_value(work()); });
+  return made.get_future().get();
+}
+
+// An operation that is cancelled as soon as it was sent.
+template <class T, class Start>
+Error cancelled(const Lane& lane, Start start) {
+  auto told = std::make_shared<std::promise<Result<T>>>();
+  const auto pending = on_lane(lane, [&] {
+    auto begun =
+        start(Handler<T>([told](Result<T> result) { told->set_value(std::move(result)); }));
+    begun->cancel();
+    return begun;
+  });
+  return told->get_future().get().error();
+}
+
+}  // namespace
 
 TEST_CASE_METHOD(LocalFixture, "files are written whole, read in pieces and watched") {
   const auto sandbox = started();
@@ -77,6 +112,58 @@ TEST_CASE_METHOD(LocalFixture, "what is cancelled or lost leaves the old file, a
   }
   CHECK(eventually([&] { return entries() == std::vector<std::string>{"file"}; }));
   CHECK(read_text(folder() / "file") == "old");
+}
+
+TEST_CASE_METHOD(LocalFixture,
+                 "what was sent and then cancelled says whether it may have happened") {
+  const auto keeper = started();
+  const Lane lane = runtime().make_lane();
+  auto backend = on_lane(provider()->lane(), [&] {
+    auto context = std::make_shared<SessionContext>();
+    context->session_id = SessionId("s");
+    CreateRequest request;
+    request.lane = lane;
+    request.context = std::move(context);
+    return provider()->create(std::move(request)).value();
+  });
+  await_result<StartResult>([&](auto done) {
+    lane.post([&, done = std::move(done)]() mutable {
+      backend->start(
+          StartRequest(), [](const ProviderSandboxId&) {}, std::move(done));
+    });
+  });
+  FilesBackend& files = *on_lane(lane, [&] { return backend->files(); });
+  // Nothing is answered from now on.
+  const pid_t guest = guest_of(folder().string());
+  REQUIRE(guest > 0);
+  REQUIRE(::kill(guest, SIGSTOP) == 0);
+
+  for (const bool committed : {false, true}) {
+    const auto sink = std::make_shared<EndOfFile>();
+    const auto stream = on_lane(lane, [&] {
+      auto opened = files.write("file", {}, sink).value();
+      if (committed) CHECK(opened->shutdown_write().ok());
+      opened->cancel();
+      return opened;
+    });
+    const auto end = sink->end.get_future().get();
+    REQUIRE(end);
+    CHECK(end->reason == "file.cancelled");
+    CHECK(end->may_have_started == committed);
+  }
+  const auto removed =
+      cancelled<void>(lane, [&](auto done) { return files.remove("x", true, std::move(done)); });
+  CHECK(removed.reason == "file.cancelled");
+  CHECK(removed.may_have_started);
+  CHECK(cancelled<void>(lane, [&](auto done) {
+          return files.move("x", "y", true, std::move(done));
+        }).may_have_started);
+  CHECK_FALSE(cancelled<std::vector<FileInfo>>(lane, [&](auto done) {
+                return files.list(".", 1, std::move(done));
+              }).may_have_started);
+
+  REQUIRE(::kill(guest, SIGCONT) == 0);
+  on_lane(lane, [&] { return std::exchange(backend, nullptr) != nullptr; });
 }
 
 TEST_CASE_METHOD(LocalFixture, "files of a session that is stopped, and of one that is gone") {

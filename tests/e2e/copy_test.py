@@ -63,7 +63,8 @@ def test_trees(t):
     assert "copy it with -r" in refused.error_text, refused
     shown = t.sf("cp", "-r", t.path("tree"), session + ":copy")
     assert "tree/link" in shown.error_text and shown.out == b"", shown
-    assert t.sf("exec", session, "--", "sh", "-c", "cd copy && find . -type f | sort -z | wc -l").text
+    found = t.sf("exec", session, "--", "sh", "-c", "cd copy && find . -mindepth 1 -print0 | sort -z").out
+    assert found == b"./a\0./a/file\0./empty\0./it's a \"name\"\n\0", found
     again = t.sf("cp", "-r", session + ":copy", t.path("back"), "--json").json
     assert again["files"] == 2, again
     assert t.read("back", "a", "file") == b"1" and mode(t.path("back/a/file")) == 0o640
@@ -75,6 +76,21 @@ def test_trees(t):
     os.mkdir(t.path("flat"))
     t.sf("cp", "-r", session + ":copy/.", t.path("flat"))
     assert t.read("flat", "a", "file") == b"1"
+
+
+def test_a_source_that_is_no_file_is_skipped_and_told(t):
+    session = t.session()
+    os.mkfifo(t.path("pipe"))
+    shown = t.sf("cp", t.path("pipe"), session + ":x", code=1)
+    assert shown.out == b"" and "pipe" in shown.error_text, shown
+    told = t.sf("cp", t.path("pipe"), session + ":x", "--json", code=1).json
+    assert told == {"session": session, "files": 0, "bytes": 0, "skipped": [t.path("pipe")]}, told
+    assert not os.path.exists(os.path.join(folder_of(t, session), "x"))
+    # Among others it is no reason to fail.
+    t.write("tree/file", "1")
+    os.mkfifo(t.path("tree/pipe"))
+    told = t.sf("cp", "-r", t.path("tree"), session + ":tree", "--json").json
+    assert (told["files"], told["skipped"]) == (1, [t.path("tree/pipe")]), told
 
 
 def test_nothing_is_written_out_of_the_destination(t):

@@ -51,7 +51,7 @@ struct ReadOptions {
 
 struct WriteOptions {
   WriteOptions() = default;
-  std::uint32_t mode = 0;       // 0: 0644, or the old file's
+  std::uint32_t mode = 0;       // 0: 0644, or the old file's without the bits that lend rights
   bool create_parents = false;  // the directories on the way, with mode 0755
 };
 
@@ -76,8 +76,9 @@ class FileReader {
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
-  // All of data was taken: waits for room. Calls are taken one after the other. no_space: more than
-  // 64 MiB wait already.
+  // All of data was taken: waits for room. Calls are taken one after the other. no_space,
+  // "file.queue": others wait already, and with this one they were more than 64 MiB; it was not
+  // taken, and a commit would leave it out.
   virtual void async_write(std::string data, Handler<void> done) = 0;
   // After what was written: the file is in its place. An error leaves the old one, unless it says
   // may_have_started.
@@ -109,6 +110,7 @@ class Files {
   // A symbolic link is described, not followed.
   virtual void async_stat(std::string path, Handler<FileInfo> done) = 0;
   // Entries of a directory, to a depth (1: its own), a directory before what is in it.
+  // "file.too_large": of more than 262144 entries, or more than 64 MiB of them.
   virtual void async_list(std::string path, std::uint32_t depth,
                           Handler<std::vector<FileInfo>> done) = 0;
   // Answers with the first bytes: a file that cannot be read is an error here.
@@ -122,7 +124,8 @@ class Files {
                                     Handler<void> done) = 0;
   // already_exists: something is at `to`, and it was not said to replace it.
   virtual void async_move(std::string from, std::string to, bool replace, Handler<void> done) = 0;
-  // A file, a link or an empty directory; tree: a directory with all that is in it.
+  // A file, a link or an empty directory; tree: a directory with all that is in it. After an error
+  // a part of the tree may be gone.
   virtual void async_remove(std::string path, bool tree, Handler<void> done) = 0;
   // Answers when all is watched. on_event: on the lane, never two at once; it must not block.
   virtual void async_watch(std::string path, bool recursive,
@@ -131,6 +134,7 @@ class Files {
 
   // The whole of a file, in memory. no_space: it has more than `limit` bytes.
   void async_read_file(std::string path, std::uint64_t limit, Handler<std::string> done);
+  // Of any size. An error leaves the old file, as FileWriter::async_commit.
   void async_write_file(std::string path, std::string data, WriteOptions options,
                         Handler<void> done);
 

@@ -1,5 +1,6 @@
 #include "plugin/abi_files.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostPath = 16 * 1024;
 constexpr std::size_t kMostFiles = 1U << 18;
+constexpr std::size_t kMostListed = std::size_t{64} << 20;  // bytes of their paths and targets
 
 Error no_files(const char* name) {
   return Error(Status::unsupported, std::string("this provider does not serve ") + name,
@@ -50,7 +52,16 @@ class ListCall final : public Call<std::vector<FileInfo>> {
     if (!failure_) {
       auto piece = read_list(
           plugin(), "files", first, count, stride, kMostFiles - files_.size(),
-          [](const sf_file_info* item) { return SF_HAS(item, link_target); }, read_file_info);
+          [](const sf_file_info* item) { return SF_HAS(item, link_target); },
+          [this](const sf_file_info& item) {
+            bytes_ +=
+                std::min(item.path.len, kMostPath) + std::min(item.link_target.len, kMostPath);
+            return bytes_ > kMostListed ? FileInfo() : read_file_info(item);
+          });
+      if (piece && bytes_ > kMostListed)
+        piece = Error(Status::invalid,
+                      fmt::format("the list of files has more than {} bytes", kMostListed),
+                      "file.too_large");
       if (piece) {
         files_.insert(files_.end(), std::make_move_iterator(piece->begin()),
                       std::make_move_iterator(piece->end()));
@@ -68,6 +79,7 @@ class ListCall final : public Call<std::vector<FileInfo>> {
  private:
   std::mutex mutex_;
   std::vector<FileInfo> files_;
+  std::size_t bytes_ = 0;
   std::optional<Error> failure_;
 };
 

@@ -130,7 +130,9 @@ void FileState::finish(std::optional<Error> error) {
 }
 
 void FileState::close() {
-  finish(file_error(Status::cancelled, "the file operation was cancelled", "file.cancelled"));
+  Error error = file_error(Status::cancelled, "the file operation was cancelled", "file.cancelled");
+  error.may_have_started = may_have_changed();
+  finish(std::move(error));
 }
 
 // ---- Reading
@@ -197,7 +199,8 @@ Error WriteState::refusal() const {
 void WriteState::write(std::string data, Handler<void> done) {
   if (ended() || committed_) return std::move(done)(refusal());
   if (data.empty()) return std::move(done)(Result<void>());
-  if (data.size() > kQueueBytes - std::min(queued_, kQueueBytes))
+  // One write of any size is fine: its bytes are here anyway.
+  if (!queue_.empty() && data.size() > kQueueBytes - std::min(queued_, kQueueBytes))
     return std::move(done)(
         file_error(Status::no_space, "too many bytes wait to be written", "file.queue"));
   queued_ += data.size();
@@ -213,12 +216,12 @@ void WriteState::commit(Handler<void> done) {
 }
 
 void WriteState::pump() {
-  while (stream() != nullptr && !queue_.empty()) {
+  while (stream() != nullptr && !refused_ && !queue_.empty()) {
     Write& first = queue_.front();
     const std::string_view rest = std::string_view(first.data).substr(first.taken);
     const auto taken =
         stream()->write(Bytes(reinterpret_cast<const std::byte*>(rest.data()), rest.size()));
-    if (!taken) return;  // its end is on the way, and says why
+    if (!taken) return refused(taken.error());
     if (head_.size() == accepted_ && head_.size() + *taken <= kHead)
       head_.append(rest.substr(0, *taken));
     accepted_ += *taken;
@@ -229,15 +232,24 @@ void WriteState::pump() {
     queue_.pop_front();
     if (done) std::move(done)(Result<void>());
   }
-  if (stream() == nullptr || !committed_ || shut_ || !queue_.empty()) return;
+  if (stream() == nullptr || refused_ || !committed_ || shut_ || !queue_.empty()) return;
   shut_ = true;
   // What it refuses its end tells, too.
   if (auto good = stream()->shutdown_write(); !good) finish(std::move(good).error());
 }
 
+// Its end may be on the way and says more: that comes first. Where there is none, this is it.
+void WriteState::refused(const Error& error) {
+  refused_ = error;
+  post(lane(), [self = std::static_pointer_cast<WriteState>(shared_from_this())] {
+    if (self->refused_) self->finish(*self->refused_);
+  });
+}
+
 // What was taken by a try that did nothing is sent again.
 void WriteState::rewind() {
   shut_ = false;
+  refused_.reset();
   accepted_ = 0;
   if (head_.empty()) return;
   queued_ += head_.size();

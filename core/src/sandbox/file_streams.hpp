@@ -44,10 +44,11 @@ class FileState : public std::enable_shared_from_this<FileState> {
 
  private:
   virtual FilesBackend::Stream open(FilesBackend& files, std::shared_ptr<FileSink> sink) = 0;
-  virtual void opened() {}                             // the provider has taken the request
-  virtual bool may_try_again() const { return true; }  // nothing was given to the user yet
-  virtual void rewind() {}                             // before another try
-  virtual void told_end() = 0;                         // ended() holds from now on
+  virtual void opened() {}                                 // the provider has taken the request
+  virtual bool may_try_again() const { return true; }      // nothing was given to the user yet
+  virtual void rewind() {}                                 // before another try
+  virtual bool may_have_changed() const { return false; }  // the provider was told to
+  virtual void told_end() = 0;                             // ended() holds from now on
 
   void start();
   void failed(Error error);
@@ -115,8 +116,10 @@ class WriteState final : public FileState {
   void opened() override;
   bool may_try_again() const override { return accepted_ == head_.size(); }
   void rewind() override;
+  bool may_have_changed() const override { return shut_; }
   void told_end() override;
   void pump();
+  void refused(const Error& error);
   Error refusal() const;
 
   const std::string path_;
@@ -127,8 +130,9 @@ class WriteState final : public FileState {
   std::string head_;  // what was taken, as long as it is all of it
   std::uint64_t accepted_ = 0;
   Handler<void> committing_;
-  bool committed_ = false;  // it was asked for
-  bool shut_ = false;       // and told to the provider
+  bool committed_ = false;        // it was asked for
+  bool shut_ = false;             // and told to the provider
+  std::optional<Error> refused_;  // by the provider's write
 };
 
 class WatchState final : public FileState {

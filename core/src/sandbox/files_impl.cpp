@@ -167,18 +167,23 @@ void Files::async_read_file(std::string path, std::uint64_t limit, Handler<std::
 
 void Files::async_write_file(std::string path, std::string data, WriteOptions options,
                              Handler<void> done) {
-  async_create(
-      std::move(path), options,
-      [data = std::move(data),
-       done = std::move(done)](Result<std::shared_ptr<FileWriter>> made) mutable {
-        if (!made) return std::move(done)(std::move(made).error());
-        const auto writer = *std::move(made);
-        // The commit waits for the write, and tells its error, too.
-        writer->async_write(std::move(data), [](const Result<void>&) {});
-        writer->async_commit([writer, done = std::move(done)](Result<void> result) mutable {
-          std::move(done)(std::move(result));
-        });
-      });
+  async_create(std::move(path), options,
+               [data = std::move(data),
+                done = std::move(done)](Result<std::shared_ptr<FileWriter>> made) mutable {
+                 if (!made) return std::move(done)(std::move(made).error());
+                 const auto writer = *std::move(made);
+                 writer->async_write(std::move(data), [writer, done = std::move(done)](
+                                                          Result<void> written) mutable {
+                   if (written)
+                     return writer->async_commit(
+                         [writer, done = std::move(done)](Result<void> result) mutable {
+                           std::move(done)(std::move(result));
+                         });
+                   // What was not written must not take the old file's place.
+                   writer->cancel();
+                   std::move(done)(std::move(written));
+                 });
+               });
 }
 
 FileInfo Files::stat(std::string path) {

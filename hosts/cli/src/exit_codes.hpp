@@ -6,8 +6,8 @@
 namespace sandforge::cli {
 
 inline constexpr int kOk = 0;
-inline constexpr int kProblems = 1;    // config check, plugins doctor and conformance found some
-inline constexpr int kUsage = 2;       // wrong command line
+inline constexpr int kProblems = 1;  // config check, plugins doctor, conformance and cp found some
+inline constexpr int kUsage = 2;     // wrong command line
 inline constexpr int kUnverified = 3;  // no problem was found, but not everything was looked at
 inline constexpr int kTimeout = 124;   // the command took longer than --timeout
 inline constexpr int kFailure = 125;   // sandforge itself failed
@@ -22,7 +22,7 @@ inline constexpr const char* kExitCodeTable =
     "  N            run and exec pass on the command's own code: also 126 (not\n"
     "               executable) and 127 (not found), which never mean anything else\n"
     "  1            config check and plugins doctor: there are problems;\n"
-    "               conformance: a case fails\n"
+    "               conformance: a case fails; cp: what it was given was skipped\n"
     "  2            wrong command line\n"
     "  3            conformance: none fails, but some cases are unverified;\n"
     "               config check: no mistakes, but not everything could be checked\n"

@@ -94,7 +94,8 @@ class WriteTask final : public FileTask {
       fail(EISDIR, "cannot write", path_);
       return false;
     }
-    if (mode_ == 0) mode_ = there && S_ISREG(st.st_mode) ? st.st_mode & 07777 : kFileMode;
+    // Other bytes do not inherit the rights that the old ones lent.
+    if (mode_ == 0) mode_ = there && S_ISREG(st.st_mode) ? st.st_mode & 0777 : kFileMode;
     file_.reset(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     if (!file_ && !make_named()) {
       fail(errno, "cannot write", path_);

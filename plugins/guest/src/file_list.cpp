@@ -90,7 +90,14 @@ class ListTask final : public FileTask {
     }
     if (entry.kind == wire::FileKind::directory && here_.depth < depth_)
       waiting_.push_back({way, here_.depth + 1});
-    size_ += entry.path.size() + 64 + (entry.link_target ? entry.link_target->size() : 0);
+    const std::size_t bytes =
+        entry.path.size() + 64 + (entry.link_target ? entry.link_target->size() : 0);
+    size_ += bytes;
+    total_ += bytes;
+    if (total_ > wire::kMaxListedBytes) {
+      refuse(wire::ErrorCode::too_large, "there is too much to list below " + shown_);
+      return false;
+    }
     reply_.entries.push_back(std::move(entry));
     return true;
   }
@@ -114,6 +121,7 @@ class ListTask final : public FileTask {
   wire::FileEntries reply_;
   std::size_t size_ = 0;
   std::size_t count_ = 0;
+  std::size_t total_ = 0;  // bytes, somewhat more than are sent
 };
 
 }  // namespace

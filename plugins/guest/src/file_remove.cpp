@@ -87,11 +87,19 @@ class RemoveTask final : public FileTask {
     if (errno == ENOTDIR) errno = error;
     if (errno != ENOTEMPTY && errno != EEXIST) return false;
     if (levels_.size() < kOpen) return enter(fd, name) || errno == ENOENT;
-    const std::string free_name = ".sandforge-removed-" + std::to_string(++moved_);
-    if (::renameat(fd, name.c_str(), ::dirfd(levels_.front().dir.get()), free_name.c_str()) != 0)
-      return false;
+    if (!move_up(fd, name)) return false;
     level.changed = levels_.front().changed = true;
     return true;
+  }
+
+  // A removal that was left half done may have used some of the names.
+  bool move_up(int fd, const std::string& name) {
+    for (;;) {
+      const std::string free_name = ".sandforge-removed-" + std::to_string(++moved_);
+      if (::renameat(fd, name.c_str(), ::dirfd(levels_.front().dir.get()), free_name.c_str()) == 0)
+        return true;
+      if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) return false;
+    }
   }
 
   // The last one is read to its end: it goes, or is read again where something was added or a file

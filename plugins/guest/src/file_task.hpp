@@ -14,8 +14,9 @@ namespace sandforge::guest {
 namespace wire = sandforge::wire::guest;
 class Connection;
 
-// Its owner drops it when it has ended, was left, or the connection is lost: what it was about to
-// change is then as before.
+// Its owner drops it when it has ended, was left, or the connection is lost: a file that it was
+// writing is then as before. Of a tree that it was removing a part is gone, and what lay deep in it
+// may have been moved up below it.
 class FileTask {
  public:
   FileTask(Connection& connection, std::uint64_t channel) noexcept

@@ -23,8 +23,7 @@ using wire::FileChange;
 
 constexpr std::uint32_t kChanges = IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM |
                                    IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_EXCL_UNLINK;
-constexpr int kStepDirectories = 64;
-constexpr int kStepEvents = 64;
+constexpr int kScanEntries = 256;
 constexpr std::size_t kDirectories = 65536;  // of one watch
 constexpr std::size_t kPending = 4096;
 
@@ -32,8 +31,8 @@ struct CloseListing {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
 
-// While nothing may be sent, nothing is read either: what the kernel cannot keep then is an
-// overflow, which is told.
+// While nothing may be sent, nothing is read either, no event and no directory: what the kernel
+// cannot keep then is an overflow, which is told.
 class WatchTask final : public FileTask, public Source {
  public:
   WatchTask(Connection& connection, std::uint64_t channel, posix::Beneath root, std::string path,
@@ -77,20 +76,19 @@ class WatchTask final : public FileTask, public Source {
 
   Step step() override {
     if (!send_pending()) return Step::wait;
-    for (int i = 0; i < kStepDirectories && !scan_.empty(); ++i) {
+    for (int i = 0; i < kScanEntries && !scanned() && pending_.size() < kPending; ++i) {
       const int error = scan_next();
       if (error != 0) return fail(error, "cannot watch", below(shown_, way_of_error_));
-      if (pending_.size() >= kPending) break;
     }
-    if (scan_.empty() && !std::exchange(started_, true)) tell(FileChange::start, std::string());
+    if (scanned() && !std::exchange(started_, true)) tell(FileChange::start, std::string());
     if (!send_pending()) return Step::wait;
-    if (!scan_.empty()) return Step::more;
+    if (!scanned()) return Step::more;
     if (over_) return end();
     if (!readable_) return Step::wait;
     read_events();
     if (!send_pending()) return Step::wait;
-    if (scan_.empty() && over_) return end();
-    return readable_ || !scan_.empty() ? Step::more : Step::wait;
+    if (scanned() && over_) return end();
+    return readable_ || !scanned() ? Step::more : Step::wait;
   }
 
  private:
@@ -114,28 +112,40 @@ class WatchTask final : public FileTask, public Source {
     return 0;
   }
 
-  // A directory may be gone by now, or something else; the kernel tells that.
+  bool scanned() const { return !listing_ && scan_.empty(); }
+
+  // One entry, or the next directory, which may be gone by now, or something else; the kernel tells
+  // that.
   int scan_next() {
-    const Scan scan = std::move(scan_.front());
-    scan_.pop_front();
-    const bool top = scan.way.empty();
-    const int flags = O_RDONLY | O_DIRECTORY | (top ? 0 : O_NOFOLLOW);
-    posix::Fd fd = root_.at(top ? path_ : path_ + "/" + scan.way, flags);
-    const std::unique_ptr<DIR, CloseListing> dir(fd ? ::fdopendir(fd.get()) : nullptr);
-    if (!dir) return is_gone(errno) ? 0 : blame(scan.way, errno);
-    static_cast<void>(fd.release());
-    while (const dirent* found = ::readdir(dir.get())) {
-      const std::string name = found->d_name;
-      if (name == "." || name == "..") continue;
-      const std::string way = top ? name : scan.way + "/" + name;
-      if (scan.told) tell(FileChange::create, way);
-      struct stat st = {};
-      if (::fstatat(::dirfd(dir.get()), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-          !S_ISDIR(st.st_mode))
-        continue;
-      const int error = add(way, false, scan.told);
-      if (error != 0 && !is_gone(error)) return blame(way, error);
+    if (!listing_) return open_next();
+    errno = 0;
+    const dirent* found = ::readdir(listing_.get());
+    if (!found) {
+      const int error = errno;
+      listing_.reset();
+      return error == 0 ? 0 : blame(here_.way, error);
     }
+    const std::string name = found->d_name;
+    if (name == "." || name == "..") return 0;
+    const std::string way = here_.way.empty() ? name : here_.way + "/" + name;
+    if (here_.told) tell(FileChange::create, way);
+    struct stat st = {};
+    if (::fstatat(::dirfd(listing_.get()), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(st.st_mode))
+      return 0;
+    const int error = add(way, false, here_.told);
+    return error == 0 || is_gone(error) ? 0 : blame(way, error);
+  }
+
+  int open_next() {
+    here_ = std::move(scan_.front());
+    scan_.pop_front();
+    const bool top = here_.way.empty();
+    const int flags = O_RDONLY | O_DIRECTORY | (top ? 0 : O_NOFOLLOW);
+    posix::Fd fd = root_.at(top ? path_ : path_ + "/" + here_.way, flags);
+    listing_.reset(fd ? ::fdopendir(fd.get()) : nullptr);
+    if (!listing_) return is_gone(errno) ? 0 : blame(here_.way, errno);
+    static_cast<void>(fd.release());
     return 0;
   }
 
@@ -243,6 +253,8 @@ class WatchTask final : public FileTask, public Source {
   const posix::Fd events_;
   std::unordered_map<int, std::string> watches_;  // the way to each
   std::deque<Scan> scan_;                         // directories to look into
+  Scan here_;                                     // the one that is read
+  std::unique_ptr<DIR, CloseListing> listing_;
   std::deque<wire::FileEvent> pending_;
   std::string way_of_error_;
   bool started_ = false;

@@ -90,7 +90,12 @@ class Call {
   std::shared_ptr<FileTask> run(FrameType operation) {
     root_path_ = options_.files_root.empty() ? options_.root : options_.files_root;
     if (root_path_.empty()) root_path_ = ".";
-    if (!root_.open(root_path_)) return fail("cannot open", root_path_);
+    using Link = posix::Beneath::Link;
+    if (!root_.open(root_path_, posix::Beneath::Way::best,
+                    options_.files_link ? Link::followed : Link::none)) {
+      if (errno == ELOOP) errno = EXDEV;  // somebody in the sandbox put a link in its place
+      return fail("cannot open", root_path_);
+    }
     if (!inside(request_.path, path_)) return nullptr;
     switch (operation) {
       case FrameType::file_stat:

@@ -14,6 +14,7 @@ const char kUsage[] =
     "serve owns the processes of a sandbox and answers hosts on a Unix socket.\n"
     "  --root DIR             where commands run that name no folder\n"
     "  --files-root DIR       what file operations reach; the root\n"
+    "  --files-link           that folder may be a symbolic link\n"
     "  --idle-ms N            end everything after N ms without a host and a foreground command\n"
     "  --exit-when-idle-and-unused-ms N\n"
     "                         exit after N ms without a host and any process\n"
@@ -91,6 +92,8 @@ void parse_serve(Arguments& args, CommandLine& line) {
       args.text(o.root);
     else if (name == "--files-root")
       args.text(o.files_root);
+    else if (name == "--files-link")
+      o.files_link = true;
     else if (name == "--idle-ms")
       args.number(o.idle_ms, kMaxMs);
     else if (name == "--exit-when-idle-and-unused-ms")

@@ -14,6 +14,8 @@ struct ServeOptions {
   std::string root;    // where commands run that name no folder; empty: where the guest runs
   // The folder that files are served of; empty: the root. It holds the root.
   std::string files_root;
+  // That folder may be a symbolic link. Else one in its place is none of the host's.
+  bool files_link = false;
   std::int64_t idle_ms = 0;      // no host and no foreground command: end all and exit; 0: never
   std::int64_t unused_ms = 0;    // no host and no process at all: exit; 0: never
   std::int64_t grace_ms = 2000;  // when the guest itself ends

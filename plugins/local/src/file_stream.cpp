@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 62;
 
-Failure file_cancelled() {
-  return Failure{SF_CANCELLED, "file.cancelled", "the file operation was cancelled", {}, 0, false};
+Failure file_cancelled(bool may_have_started) {
+  return Failure{SF_CANCELLED,    "file.cancelled", "the file operation was cancelled", {}, 0,
+                 may_have_started};
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ void FileChannel::finish(const Failure* failure) {
 void FileChannel::leave() {
   if (ended_) return;
   link_->leave(channel_);
-  const Failure failure = file_cancelled();
+  const Failure failure = file_cancelled(may_have_changed());
   finish(&failure);
 }
 
@@ -160,8 +161,7 @@ void FileStream::shutdown() {
 
 // Nobody is there to grant, or to say that all was written.
 void FileStream::release() {
-  const bool committed = operation_ == guest::FrameType::file_write && !open_;
-  if (!committed) leave();
+  if (!may_have_changed()) leave();
   self_.reset();
 }
 

@@ -37,6 +37,8 @@ class FileChannel : public ChannelListener {
 
  private:
   virtual void told_end(const Failure* failure) = 0;
+  // The guest was told to change something for good: a cancel does not undo it.
+  virtual bool may_have_changed() const noexcept = 0;
 
   std::shared_ptr<GuestLink> link_;
   std::function<bool()> missing_root_;
@@ -70,6 +72,7 @@ class FileOp final : public FileChannel, public std::enable_shared_from_this<Fil
   void on_file_entries(const guest::FileEntries& entries, bool more) override;
   void on_file_end() override { finish(nullptr); }
   void told_end(const Failure* failure) override;
+  bool may_have_changed() const noexcept override { return list_.done == nullptr; }
 
   const sf_file_list_completion list_{};
   const sf_completion done_{};
@@ -118,6 +121,9 @@ class FileStream final : public FileChannel, public std::enable_shared_from_this
   void on_file_event(const guest::FileEvent& event) override;
   void on_file_end() override;
   void told_end(const Failure* failure) override;
+  bool may_have_changed() const noexcept override {
+    return operation_ == guest::FrameType::file_write && !open_;
+  }
 
   const guest::FrameType operation_;
   const sf_stream_events io_;

@@ -178,7 +178,10 @@ std::optional<Failure> open_folders(const SessionPlace& place, bool create,
 }  // namespace
 
 std::vector<std::string> guest_arguments(const SessionPlace& place) {
-  return {"serve", "--daemon", "--socket", kGuestSocket, "--root", place.commands_folder()};
+  std::vector<std::string> out = {"serve",      "--daemon", "--socket",
+                                  kGuestSocket, "--root",   place.commands_folder()};
+  if (!place.working_directory.empty()) out.emplace_back("--files-link");
+  return out;
 }
 
 std::optional<Failure> open_guest_folder(const SessionPlace& place, Descriptor& out) {

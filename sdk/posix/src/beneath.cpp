@@ -77,8 +77,15 @@ bool split(const std::string& path, std::string& folder, std::string& name) {
 
 }  // namespace
 
-bool Beneath::open(const std::string& folder, Way way) {
-  folder_.reset(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+bool Beneath::open(const std::string& folder, Way way, Link link) {
+  // The kernel follows a link with a slash behind it, and answers ENOTDIR for one without.
+  const std::size_t end = folder.find_last_not_of('/');
+  const std::string name = end == std::string::npos ? folder : folder.substr(0, end + 1);
+  const int flags = O_PATH | (link == Link::none ? O_NOFOLLOW : O_DIRECTORY) | O_CLOEXEC;
+  folder_.reset(::open(name.c_str(), flags));
+  struct stat st = {};
+  if (folder_ && link == Link::none && (::fstat(folder_.get(), &st) != 0 || !S_ISDIR(st.st_mode)))
+    folder_ = failed(S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR);
   whole_ = only_slashes(folder) && !folder.empty();
   way_ = way;
   return static_cast<bool>(folder_);

@@ -97,6 +97,10 @@ TEST_CASE("G files are written whole, read in parts, and described", "[cases.G_f
   request.mode = 0;  // the old one's
   CHECK(served.write(request, "hello, world").file_end);
   CHECK(mode_of(served.at("a/b/file")) == 0750);
+  // But not the rights that the old one lent.
+  REQUIRE(::chmod(served.at("a/b/file").c_str(), 06750) == 0);
+  CHECK(served.write(request, "hello, world").file_end);
+  CHECK(mode_of(served.at("a/b/file")) == 0750);
   CHECK(served.write(about("empty"), "").file_end == std::uint64_t{0});
   CHECK(mode_of(served.at("empty")) == 0644);
 
@@ -299,6 +303,55 @@ TEST_CASE("G deep and wide trees are listed in pieces and removed", "[cases.G_fi
   CHECK(served.names().empty());
 }
 
+TEST_CASE("G a list that nobody can hold is refused", "[cases.G_files]") {
+  Served served;
+  const std::string target = std::string(4000, 't');
+  REQUIRE(::symlink(target.c_str(), served.at("0").c_str()) == 0);
+  const std::size_t count = wire::kMaxListedBytes / target.size() + 1;
+  for (std::size_t i = 1; i < count; ++i)
+    REQUIRE(::link(served.at("0").c_str(), served.at(std::to_string(i)).c_str()) == 0);
+  CHECK(code(served.ask(FrameType::file_list, ".")) == ErrorCode::too_large);
+  CHECK(served.host().seen.rbegin()->second.error->message.find("below .") != std::string::npos);
+}
+
+TEST_CASE("G what a removal that was cut short left is removed, too", "[cases.G_files]") {
+  Served served;
+  Host& host = served.host();
+  const std::string chains =
+      "for c in 1 2 3; do (i=0; while [ $i -lt 100 ]; do mkdir d$c && cd d$c && i=$((i+1)); done); "
+      "done";
+  CHECK(
+      host.run(shell("mkdir '" + served.root + "/top' && cd '" + served.root + "/top' && " +
+                     chains +
+                     " && for n in $(seq 40); do mkdir -p .sandforge-removed-$n/x; done && "
+                     "touch .sandforge-removed-0 && for c in 4 5 6; do mv d$((c-3)) d$c; done && " +
+                     chains))
+          .code() == 0);
+  wire::FileRequest tree = about("top");
+  tree.tree = true;
+  CHECK(served.ask(FrameType::file_remove, tree).file_end);
+  CHECK(served.names().empty());
+}
+
+TEST_CASE("G a root that became a link leads outside, unless the host chose it",
+          "[cases.G_links]") {
+  TempFolder folder;
+  REQUIRE(::mkdir(folder.file("real").c_str(), 0755) == 0);
+  write_text(folder.file("real/secret"), "outside");
+  REQUIRE(::symlink("real", folder.file("root").c_str()) == 0);
+  const std::string slash = GENERATE("", "/");
+  const auto read = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--root", folder.file("root") + slash});
+    Guest guest(std::move(options));
+    const auto id = guest.host().client.file(FrameType::file_read, about("secret"));
+    return guest.host().wait(*id);
+  };
+  const Seen refused = read({});
+  CHECK(code(refused) == ErrorCode::outside);
+  CHECK(refused.out.empty());
+  CHECK(read({"--files-link"}).out == "outside");
+}
+
 TEST_CASE("G changes are told, also of directories that are new", "[cases.G_watch]") {
   Served served;
   Host& host = served.host();
@@ -339,6 +392,37 @@ TEST_CASE("G changes are told, also of directories that are new", "[cases.G_watc
   REQUIRE(::rmdir(served.at("old").c_str()) == 0);
   CHECK(host.wait(one).file_end);
   CHECK(host.of(one).changes.back().change == FileChange::remove);
+}
+
+TEST_CASE("G a large directory that is new is told in pieces, as credit goes", "[cases.G_watch]") {
+  constexpr std::size_t kFiles = 50000;
+  Served served;
+  Host& host = served.host();
+  REQUIRE(::mkdir(served.folder.file("large").c_str(), 0755) == 0);
+  const std::string name = std::string(240, 'n');
+  const std::string first = served.folder.file("large/") + name;
+  write_text(first, "");
+  for (std::size_t i = 1; i < kFiles; ++i)
+    REQUIRE(::link(first.c_str(), (first + std::to_string(i)).c_str()) == 0);
+
+  host.auto_grant = false;
+  wire::FileRequest request = about(".");
+  request.recursive = true;
+  request.window = 100;
+  const auto id = *host.client.file(FrameType::file_watch, request);
+  REQUIRE(host.until([&] { return !host.of(id).changes.empty(); }));
+  const auto before = resident_kib(served.guest->pid());
+  REQUIRE(::rename(served.folder.file("large").c_str(), served.at("new").c_str()) == 0);
+  REQUIRE(host.until([&] { return host.of(id).changes.size() == 2; }));
+  // Each takes a turn, and the watch has one in each.
+  for (int i = 0; i < 10; ++i)
+    CHECK(served.ask(FrameType::file_stat, ".").files.size() == 1);
+  CHECK(resident_kib(served.guest->pid()) < before + 8 * 1024);
+  host.client.grant(id, 1 << 30);
+  CHECK(host.until([&] { return host.of(id).changes.size() >= kFiles + 2; }));
+  const auto& all = host.of(id).changes;
+  CHECK(std::all_of(all.begin() + 1, all.end(),
+                    [](const wire::FileEvent& e) { return e.change == FileChange::create; }));
 }
 
 TEST_CASE("G what a watcher has no credit for is told as an overflow at the end of patience",

@@ -299,6 +299,21 @@ TEST_CASE("files: a list comes in pieces") {
   CHECK(s.bench.plugin->faults.total() == 0);
 }
 
+TEST_CASE("files: a list that nobody can hold is too large") {
+  Served s;
+  // Each piece is small, and so is their count.
+  const auto all = s.list([](sf_file_list_completion done) {
+    static const std::string path(16 * 1024, 'p');
+    static const std::vector<sf_file_info> many(100, info(path.c_str()));
+    for (int i = 0; i < 50; ++i)
+      done.done(done.ctx, nullptr, many.data(), many.size(), sizeof(sf_file_info), 1);
+    done.done(done.ctx, nullptr, nullptr, 0, 0, 0);
+  });
+  REQUIRE_FALSE(all.ok());
+  CHECK(all.error().code == Status::invalid);
+  CHECK(all.error().reason == "file.too_large");
+}
+
 TEST_CASE("files: lists that lie are faults, and no list") {
   Served s;
   using Answer = std::function<void(sf_file_list_completion)>;

@@ -14,7 +14,9 @@ class FakeFiles final : public FilesBackend {
   class Stream final : public FileStreamBackend {
    public:
     Stream(FakeFiles& owner, std::string path, std::shared_ptr<FileSink> sink)
-        : files(owner), path_(std::move(path)), sink_(std::move(sink)) {}
+        : files(owner), path_(std::move(path)), sink_(std::move(sink)) {
+      ++files.opened;
+    }
     ~Stream() override { ++files.dropped; }
     void grant(std::uint64_t bytes) noexcept override {
       files.granted += bytes;
@@ -22,6 +24,8 @@ class FakeFiles final : public FilesBackend {
       post([this] { feed(); });
     }
     Result<std::size_t> write(Bytes data) override {
+      if (auto error = files.take(files.ends)) post([this, e = *error] { sink_->done(e, {}); });
+      if (auto error = files.take(files.writes)) return *error;
       const std::size_t size = std::min(data.size(), files.room.exchange(0));
       text.append(reinterpret_cast<const char*>(data.data()), size);
       return size;
@@ -36,6 +40,7 @@ class FakeFiles final : public FilesBackend {
     void cancel() noexcept override {}
 
     void feed() {
+      if (files.held) return;
       while (credit > 0 && at < text.size()) {
         const auto size = std::min<std::size_t>(credit, text.size() - at);
         credit -= size;
@@ -78,6 +83,7 @@ class FakeFiles final : public FilesBackend {
     if (!stream) return std::move(stream).error();
     (*stream)->text = content[path];
     (*stream)->credit = options.window;
+    reader = *stream;
     start(*stream, [s = *stream] { s->feed(); });
     return std::shared_ptr<FileStreamBackend>(*stream);
   }
@@ -106,7 +112,7 @@ class FakeFiles final : public FilesBackend {
                              std::shared_ptr<FileSink> sink) override {
     auto stream = make(path, sink);
     if (!stream) return std::move(stream).error();
-    (*stream)->over = true;  // its end is the test's
+    (*stream)->over = true;  // a grant does not end it
     start(*stream, [this, sink] {
       for (const std::string& message : messages)
         sink->on_message(message);
@@ -117,11 +123,14 @@ class FakeFiles final : public FilesBackend {
 
   Lane lane;
   std::deque<Error> now, later;  // of the next calls: at once, or as their answer
+  std::deque<Error> writes;      // what the next writes answer
+  std::deque<Error> ends;        // and the ends that are under way then
   std::map<std::string, std::string> content;
   std::vector<std::string> messages;
   std::shared_ptr<FileSink> watcher;
-  std::weak_ptr<Stream> writer;
-  std::atomic<int> calls{0}, dropped{0};
+  std::weak_ptr<Stream> reader, writer;
+  std::atomic<bool> held{false};  // the bytes of readers
+  std::atomic<int> calls{0}, opened{0}, dropped{0};
   std::atomic<std::uint64_t> granted{0};
   std::atomic<std::size_t> room{1U << 30};
 
@@ -282,8 +291,69 @@ TEST_CASE("files: two reads at once are one too many") {
   ReadOptions options;
   options.window = 1;
   const auto reader = f.files->open("x", options);
+  f.fake->held = true;
+  CHECK(reader->read() == "1");
   auto first = later<std::string>([&](auto done) { reader->async_read(std::move(done)); });
-  CHECK(get(first).value() == "1");
+  auto second = later<std::string>([&](auto done) { reader->async_read(std::move(done)); });
+  CHECK(get(second).error().reason == "file.read");
+  CHECK(is_open(first));
+  f.fake->held = false;
+  f.fake->lane.post([&] {
+    if (const auto stream = f.fake->reader.lock()) stream->feed();
+  });
+  CHECK(get(first).value() == "2");
+}
+
+TEST_CASE("files: one write may be of any size, and more than that is held back") {
+  Filed f;
+  const std::string large(std::size_t{65} << 20, 'x');
+  f.fake->content["x"] = "old";
+  f.files->write_file("x", large);
+  CHECK(f.fake->content["x"] == large);
+
+  f.fake->room = 0;
+  const auto writer = f.files->create("y");
+  auto first = later<void>([&](auto done) { writer->async_write(large, std::move(done)); });
+  auto second = later<void>([&](auto done) { writer->async_write("more", std::move(done)); });
+  CHECK(get(second).error().reason == "file.queue");
+  CHECK(is_open(first));
+}
+
+TEST_CASE("files: a write that the provider refuses ends the file, and never commits it") {
+  Filed f;
+  f.fake->content["x"] = "old";
+  f.fake->writes = {Error(Status::no_space, "full", "file.full")};
+  std::string reason = "file.full";
+  SECTION("its error is told") {}
+  SECTION("but an end that is under way says more") {
+    f.fake->ends = {Error(Status::forbidden, "not yours", "file.forbidden")};
+    reason = "file.forbidden";
+  }
+  SECTION("a machine that was stopped meanwhile is started again") {
+    f.fake->ends = {Error(Status::conflict, "stopped")};
+    reason.clear();
+  }
+  auto written =
+      later<void>([&](auto done) { f.files->async_write_file("x", "new", {}, std::move(done)); });
+  const auto result = get(written);
+  CHECK((result.ok() ? std::string() : result.error().reason) == reason);
+  CHECK(eventually([&] { return f.fake->dropped == f.fake->opened; }));
+  CHECK(f.fake->content["x"] == (reason.empty() ? "new" : "old"));
+}
+
+TEST_CASE("files: a commit behind a write that is refused hears of it") {
+  Filed f;
+  const auto writer = f.files->create("x");
+  f.fake->room = 0;
+  auto written = later<void>([&](auto done) { writer->async_write("x", std::move(done)); });
+  auto committed = later<void>([&](auto done) { writer->async_commit(std::move(done)); });
+  f.fake->lane.post([&] {
+    f.fake->writes = {Error(Status::crashed, "it took more than it was given")};
+    if (const auto stream = f.fake->writer.lock()) stream->sink_->on_writable();
+  });
+  CHECK(get(written).error().code == Status::crashed);
+  CHECK(get(committed).error().code == Status::crashed);
+  CHECK(f.fake->content.count("x") == 0);
 }
 
 TEST_CASE("files: a write waits for room, and a commit for the writes") {
@@ -320,6 +390,22 @@ TEST_CASE("files: a writer that is dropped or cancelled lets go of its file") {
   CHECK(f.fake->content.count("x") == 0);
 }
 
+TEST_CASE("files: a writer that is cancelled after its commit may have written") {
+  Filed f;
+  const auto writer = f.files->create("x");
+  f.fake->room = 0;
+  auto committed = later<void>([&](auto done) {
+    // Before the provider can answer.
+    f.fake->lane.post([writer, done = std::move(done)]() mutable {
+      writer->async_commit(std::move(done));
+      writer->cancel();
+    });
+  });
+  const auto result = get(committed);
+  CHECK(result.error().code == Status::cancelled);
+  CHECK(result.error().may_have_started);
+}
+
 TEST_CASE("files: a provider that ends a file early has not written it") {
   Filed f;
   const auto writer = f.files->create("x");
@@ -347,7 +433,7 @@ TEST_CASE("files: a watch answers when it watches, and tells each change") {
   CHECK(seen[0] == "create a");
   CHECK(seen[1] == "write \xff\xfe");
   auto ended = later<void>([&](auto done) { watch->async_wait(std::move(done)); });
-  f.fake->lane.post([&] { f.fake->watcher->done({}, {}); });
+  f.fake->lane.post([sink = f.fake->watcher] { sink->done({}, {}); });
   CHECK(get(ended).ok());
 }
 

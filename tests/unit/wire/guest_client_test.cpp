@@ -11,6 +11,7 @@ namespace {
 struct Recorder : ClientEvents {
   std::vector<std::string> log;
   std::string out;
+  std::optional<ErrorCode> error;
 
   static std::string name(ChannelId id) { return std::to_string(static_cast<std::uint64_t>(id)); }
   void note(const char* what, ChannelId id) { log.push_back(what + (" " + name(id))); }
@@ -45,7 +46,10 @@ struct Recorder : ClientEvents {
     note("file end", id);
     log.back() += "=" + std::to_string(n);
   }
-  void on_error(ChannelId id, const ErrorInfo&) override { note("error", id); }
+  void on_error(ChannelId id, const ErrorInfo& e) override {
+    note("error", id);
+    error = e.code;
+  }
   void on_lost(ChannelId id, bool may) override { note(may ? "lost maybe" : "lost unsent", id); }
 };
 
@@ -377,6 +381,29 @@ TEST_CASE_METHOD(FileFixture, "files are listed, read, written and watched") {
     CHECK(list(2, true));
     CHECK(list(1, false));
     CHECK(events.log == std::vector<std::string>{"hello", "files+ 1=2", "files 1=1"});
+  }
+  SECTION("a list that nobody can hold is left, and told as too large") {
+    ask(FrameType::file_list);
+    FileEntries long_ones = entries(100);
+    for (FileEntry& entry : long_ones.entries) {
+      entry.path.assign(2 * kMaxFilePath, 'f');
+      entry.link_target = std::string(kMaxFilePath, 't');
+    }
+    std::string payload;
+    long_ones.encode(payload);
+    std::size_t pieces = 0;
+    bool accepted = true;
+    while (accepted && events.log.back() != "error 1" && ++pieces < 1000)
+      accepted = raw(FrameType::file_entries, 1, 1, payload);
+    CHECK(accepted);
+    CHECK(pieces == kMaxListedBytes / payload.size() + 1);
+    CHECK(events.error == ErrorCode::too_large);
+    CHECK(client.open_channels() == 0);
+    // What crossed the leave is heard no more.
+    const std::size_t heard = events.log.size();
+    CHECK(raw(FrameType::file_entries, 1, 1, payload));
+    CHECK(raw(FrameType::done, 1));
+    CHECK(events.log.size() == heard);
   }
   SECTION("bytes under credit, from an offset on") {
     const auto id = ask(FrameType::file_read);

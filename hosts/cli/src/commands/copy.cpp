@@ -55,7 +55,8 @@ class Input {
   Input(const std::string& path, std::stop_token stop)
       : path_(path), wake_(::eventfd(0, EFD_CLOEXEC)), stop_(std::move(stop)) {
     if (path != "-") {
-      file_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      // Not waiting for somebody who writes to a pipe of that name.
+      file_.reset(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
       if (!file_) fail();
     }
     on_stop_.emplace(stop_, [this] {
@@ -109,8 +110,11 @@ class Copy {
   void run() {
     const bool up = arguments_.to.session.has_value();
     const std::string& from = arguments_.from.path;
-    if (up && from == "-") return upload_file("-", target_name(arguments_.to.path, "stdin"), 0);
-    up ? upload() : download();
+    if (up && from == "-") {
+      upload_file("-", target_name(arguments_.to.path, "stdin"), 0);
+    } else {
+      up ? upload() : download();
+    }
   }
 
   json::Object report() const {
@@ -165,7 +169,10 @@ class Copy {
       throw_error(copy_error(errno == ENOENT ? Status::not_found : Status::invalid,
                              "cannot read " + from + ": " + std::strerror(errno), "file.local"));
     const std::string to = target_name(arguments_.to.path, base_name(from));
-    if (!S_ISDIR(st.st_mode)) return upload_file(from, to, st.st_mode & kCopiedMode);
+    if (!S_ISDIR(st.st_mode)) {
+      complete_ = upload_file(from, to, st.st_mode & kCopiedMode);
+      return;
+    }
     if (!arguments_.tree) throw_error(wants_tree(from));
     make_directory(to, st.st_mode & kCopiedMode);
     for (const auto& entry : local_tree(from, [this](const std::string& path) { skip(path); })) {
@@ -186,9 +193,13 @@ class Copy {
     files_->make_directory(path, options);
   }
 
-  void upload_file(const std::string& from, const std::string& to, std::uint32_t mode) {
+  // False: it was skipped.
+  bool upload_file(const std::string& from, const std::string& to, std::uint32_t mode) {
     Input input(from, stop());
-    if (from != "-" && !S_ISREG(input.status().st_mode)) return skip(from);
+    if (from != "-" && !S_ISREG(input.status().st_mode)) {
+      skip(from);
+      return false;
+    }
     WriteOptions options;
     options.mode = mode;
     const auto writer = files_->create(to, options);
@@ -199,6 +210,7 @@ class Copy {
     }
     writer->commit();
     ++count_;
+    return true;
   }
 
   // ---- From the session
@@ -285,8 +297,10 @@ class Copy {
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<std::string> skipped_;
+  bool complete_ = true;  // what was named was copied
 
  public:
+  bool complete() const noexcept { return complete_; }
   int output() const noexcept { return output_; }
 
  private:
@@ -306,13 +320,15 @@ int copy_command(App& app, const CopyArguments& arguments) {
     if (copy.output() != kOk) return copy.output();
     throw;
   }
-  if (!app.terminal().json() || arguments.to.path == "-") return kOk;
+  const int code = copy.complete() ? kOk : kProblems;
+  if (!app.terminal().json() || arguments.to.path == "-") return code;
   json::Object out;
   out.set("session", session->id().str());
   const json::Object report = copy.report();
   for (const auto& [key, value] : report)
     out.set(key, value);
-  return app.terminal().exit_code_after(app.terminal().print_json(out));
+  const int printed = app.terminal().exit_code_after(app.terminal().print_json(out));
+  return printed == kOk ? code : printed;
 }
 
 }  // namespace sandforge::cli

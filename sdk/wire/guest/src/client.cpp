@@ -37,7 +37,8 @@ struct Channel {
   std::uint64_t credit = 0;
   std::uint64_t stdin_credit = 0;
   std::uint64_t offset[2] = {0, 0};
-  std::uint64_t listed = 0;     // entries of files
+  std::uint64_t listed = 0;  // entries of files
+  std::uint64_t listed_bytes = 0;
   std::uint64_t moved = 0;      // bytes of a file
   std::uint64_t most = kToEnd;  // of them
 
@@ -121,6 +122,7 @@ struct GuestClient::State {
   bool file_frame(ChannelId id, Channel& channel, const FrameView& f);
   bool file_bytes(ChannelId id, Channel& channel, const FrameView& f);
   bool file_entries(ChannelId id, Channel& channel, const FrameView& f);
+  void leave(ChannelId id, Channel& channel);
   std::size_t room(std::uint64_t credit) const noexcept;
   std::size_t send_pieces(ChannelId id, FrameType type, std::string_view bytes);
 };
@@ -177,6 +179,12 @@ bool GuestClient::State::connection_frame(const FrameView& f) {
     default:
       return fail("the guest sent an unknown frame");
   }
+}
+
+void GuestClient::State::leave(ChannelId id, Channel& channel) {
+  channel.left = true;
+  ++left_channels;
+  send(FrameType::leave, raw(id), 0, {});
 }
 
 bool GuestClient::State::error_frame(ChannelId id, const FrameView& f) {
@@ -315,6 +323,18 @@ bool GuestClient::State::file_entries(ChannelId id, Channel& channel, const Fram
   if (channel.listed > kMaxListedFiles || (one && (more || channel.listed != 1)) ||
       (more && entries.entries.empty()))
     return fail("the guest sent an impossible list of files");
+  channel.listed_bytes += f.payload.size();
+  if (channel.listed_bytes > kMaxListedBytes) {
+    if (more)
+      leave(id, channel);
+    else
+      channels.erase(raw(id));
+    ErrorInfo error;
+    error.code = ErrorCode::too_large;
+    error.message = "the list of files has more than " + std::to_string(kMaxListedBytes) + " bytes";
+    events.on_error(id, error);
+    return !failed;
+  }
   if (!more) channels.erase(raw(id));
   events.on_file_entries(id, entries, more);
   return !failed;
@@ -596,9 +616,7 @@ void GuestClient::resize(ChannelId channel, std::uint16_t cols, std::uint16_t ro
 void GuestClient::leave(ChannelId channel) {
   Channel* c = state_->find(channel);
   if (!c || (!c->process() && !c->file())) return;
-  c->left = true;
-  ++state_->left_channels;
-  state_->send(FrameType::leave, raw(channel), 0, {});
+  state_->leave(channel, *c);
 }
 
 bool GuestClient::ready() const noexcept {

@@ -16,7 +16,10 @@ class Beneath {
  public:
   enum class Way { best, walk };  // walk: without openat2, for tests
 
-  bool open(const std::string& folder, Way way = Way::best);
+  // The folder itself may be behind a symbolic link, unless `link` is none: ELOOP.
+  enum class Link { followed, none };
+
+  bool open(const std::string& folder, Way way = Way::best, Link link = Link::followed);
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
   int get() const noexcept { return folder_.get(); }
 

@@ -12,8 +12,9 @@ namespace sandforge::wire::guest {
 
 inline constexpr std::uint64_t kToEnd = UINT64_MAX;
 inline constexpr std::size_t kMaxFilePath = 4096;
-// A longer list is refused, so that nobody has to hold it.
+// A longer list is refused as too_large, so that nobody has to hold it.
 inline constexpr std::size_t kMaxListedFiles = 1U << 18;
+inline constexpr std::size_t kMaxListedBytes = std::size_t{64} << 20;  // as it is sent
 
 // One for all operations; each uses its part.
 struct FileRequest {
