@@ -1,14 +1,17 @@
 #include "fault_proxy.hpp"
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -361,4 +364,33 @@ TEST_CASE("More connections than allowed wait for one that ends") {
   const auto third = connect_to(proxy->address());
   third.send("3");
   CHECK(third.exactly(1) == "3");
+}
+
+TEST_CASE("Where no thread can be made, the proxy says so and leaves nothing behind") {
+#ifdef __SANITIZE_THREAD__
+  WARN("SKIPPED: the sanitizer itself needs a thread");
+#else
+  test::TempDir dir;
+  std::filesystem::permissions(dir.path(), std::filesystem::perms::all);
+  FaultProxy::Options options;
+  options.listen.path = dir.path() / "proxy";
+  options.to.path = dir.path() / "server";
+  // A process whose user may have no other, nor a thread. Root has no such limit.
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit one{1, 1};
+    if (::geteuid() == 0 && ::setuid(54330) != 0) ::_exit(1);
+    if (::setrlimit(RLIMIT_NPROC, &one) != 0) ::_exit(2);
+    const auto opened = FaultProxy::open(options);
+    if (opened) ::_exit(3);
+    const Error& error = opened.error();
+    ::_exit(error.code == Status::unavailable && error.reason == "proxy.no_thread" ? 0 : 4);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(std::filesystem::is_empty(dir.path()));
+#endif
 }
