@@ -108,7 +108,7 @@ Result<Route> route_of(sf_process* self, Method) {
 }
 
 void set_lane(Callbacks& callbacks, sf_lane* lane) {
-  if (lane != nullptr) callbacks.lane = plugin::HostLane::lane_of(lane);
+  callbacks.lane = plugin::HostLane::lane_of(lane);
 }
 
 }  // namespace sandforge::runner

@@ -57,15 +57,19 @@ void make_object(const T&, const Route&, Callbacks&) {}
 template <class T>
 constexpr bool makes_stream = std::is_same_v<T, sf_process**> || std::is_same_v<T, sf_stream**>;
 
-// Where the runner calls the completions that its plugin gave: on the lane of the call.
+// Where the runner calls the completions that its plugin gave: on the lane of the call. Not null.
 void set_lane(Callbacks& callbacks, sf_lane* lane);
 template <class T>
 void set_lane(Callbacks&, const T&) {}
 
-// A parameter that the other side needs and that is null.
+// What a call needs and is null: a place for the result, a lane, or an end. Without a lane, a
+// plugin's own code would run on a thread that reads.
 template <class T>
 constexpr bool is_missing(const T& argument) {
-  if constexpr (makes_stream<T>) return argument == nullptr;
+  if constexpr (makes_stream<T> || std::is_same_v<T, sf_lane*>) return argument == nullptr;
+  if constexpr (wire::is_callbacks<T>) {
+    if constexpr (requires { argument.done; }) return argument.done == nullptr;
+  }
   return false;
 }
 
@@ -88,7 +92,9 @@ struct Call<M> {
  private:
   static Result<void> send(Self* self, P... p) {
     constexpr Method method = wire::method_of(M);
-    if ((is_missing(p) || ...)) return Error(Status::invalid, "a place for the result is missing");
+    if ((is_missing(p) || ...))
+      return Error(Status::invalid, std::string(NameOf<M>::get()) +
+                                        " needs a lane, a completion and a place for its result");
     auto routed = route_of(self, method);
     if (!routed) return std::move(routed).error();
     Peer& peer = *routed->peer;
