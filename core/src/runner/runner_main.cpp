@@ -232,13 +232,20 @@ namespace {
 }
 
 // Ends the process, by the one thread that has read the end of the connection.
-void serve(const std::shared_ptr<RunnerPeer>& peer) {
+void read_to_end(const std::shared_ptr<RunnerPeer>& peer) {
   if (!peer->connection().read()) return;
   peer->clear();
   process().runtime.reset();
   // No destructor of the plugin's libraries runs: their threads may still use what these destroy.
   std::fflush(nullptr);
   ::_exit(0);
+}
+
+// A thread that reads. It runs lanes, and takes as few signals as others that do: a write to a pipe
+// that was closed is an error there.
+void start_reader(const std::shared_ptr<RunnerPeer>& peer) {
+  const BlockSignals blocked;
+  std::thread(read_to_end, peer).detach();
 }
 
 std::shared_ptr<RunnerPeer> refuse_without_thread(Ready& ready) {
@@ -264,7 +271,7 @@ std::shared_ptr<RunnerPeer> load(Process& mine, Ready& ready) {
   auto peer = peer_of(*loaded.plugin);
   mine.connection->prepare([peer](const wire::FrameView& frame) { return peer->on_frame(frame); });
   try {
-    std::thread(serve, peer).detach();
+    start_reader(peer);
     return peer;
   } catch (const std::system_error&) {
     return refuse_without_thread(ready);
@@ -283,7 +290,7 @@ int run() {
   mine.connection->send(header, encode(ready));
   if (!peer) ::_exit(0);
   try {
-    std::thread(serve, peer).detach();
+    start_reader(peer);
   } catch (const std::system_error&) {
     // Then there is one reader, and other threads run the lanes.
   }

@@ -162,6 +162,13 @@ TEST_CASE("a plugin that is slow to open or to create keeps only itself waiting"
     CHECK(end.get());
 }
 
+TEST_CASE("a plugin's lanes take no signals, whichever thread runs them", "[runner]") {
+  RunnerHost host;
+  const auto provider = host.open("create-pipe");
+  for (int i = 0; i < 20; ++i)
+    CHECK(host.make(provider, "s" + std::to_string(i))->execute_command("hello").out == "hello");
+}
+
 TEST_CASE("output without end keeps no frame waiting", "[runner]") {
   RunnerHost host;
   const auto sandbox = host.make();
