@@ -8,6 +8,7 @@
 #include <future>
 
 #include "runner_fixture.hpp"
+#include "sandforge/abi.h"
 #include "sandforge/posix/fd.hpp"
 
 using namespace sandforge;
@@ -167,6 +168,16 @@ TEST_CASE("a plugin's lanes take no signals, whichever thread runs them", "[runn
   const auto provider = host.open("create-pipe");
   for (int i = 0; i < 20; ++i)
     CHECK(host.make(provider, "s" + std::to_string(i))->execute_command("hello").out == "hello");
+}
+
+TEST_CASE("a call of a plugin without a lane is refused as in line", "[runner]") {
+  PluginPolicy policy;
+  policy.secrets = {"my-token"};
+  RunnerHost host(policy);
+  const auto sandbox = host.make();
+  CHECK_THAT(sandbox->execute_command("laneless my-token").out,
+             Catch::StartsWith("error " + std::to_string(SF_INVALID) + ": "));
+  CHECK(sandbox->execute_command("secret my-token").out == "my-token of s");
 }
 
 TEST_CASE("output without end keeps no frame waiting", "[runner]") {
