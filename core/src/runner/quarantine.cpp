@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -76,14 +77,17 @@ Result<void> write_entry(const std::filesystem::path& path, const std::string& t
   std::error_code ec;
   std::filesystem::create_directories(path.parent_path().parent_path(), ec);
   if (::mkdir(path.parent_path().c_str(), 0700) != 0 && errno != EEXIST) return failed("folder");
-  const std::string temporary = path.string() + ".new";
-  posix::Fd file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Of a name of its own: several hosts may lose the same plugin at once.
+  std::string temporary = path.string() + ".XXXXXX";
+  posix::Fd file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file) return failed("open");
   const auto written = ::write(file.get(), text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size())) return failed("write");
   file.reset();
-  return ::rename(temporary.c_str(), path.c_str()) == 0 ? Result<void>() : failed("rename");
+  const bool whole = written == static_cast<ssize_t>(text.size());
+  if (whole && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  Result<void> out = failed(whole ? "rename" : "write");
+  ::unlink(temporary.c_str());
+  return out;
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
+#include <iterator>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -40,6 +43,27 @@ TEST_CASE("quarantine: an entry comes back whole, and another host sees it", "[r
   CHECK(found->at_ns == 5);
   CHECK(two.clear() == 1);
   CHECK_FALSE(one.find("ab"));
+}
+
+TEST_CASE("quarantine: hosts that lose the same plugin at once do not disturb each other",
+          "[runner]") {
+  test::TempDir folder;
+  REQUIRE(Quarantine(folder.path()).add(entry("ab")).ok());
+  std::vector<std::future<int>> hosts;
+  for (int host = 0; host < 4; ++host)
+    hosts.push_back(std::async(std::launch::async, [&] {
+      Quarantine quarantine(folder.path());
+      int disturbed = 0;
+      for (int i = 0; i < 200; ++i) {
+        if (!quarantine.add(entry("ab"))) ++disturbed;
+        const auto found = quarantine.find("ab");
+        if (!found || found->reason != "it fell too often") ++disturbed;
+      }
+      return disturbed;
+    }));
+  for (auto& host : hosts)
+    CHECK(host.get() == 0);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("quarantine: an entry that cannot be understood still holds", "[runner]") {
