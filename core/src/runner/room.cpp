@@ -102,6 +102,7 @@ bool Room::open(const wire::Header& header, std::string_view payload) {
     }
   }
   if (!opened) {
+    runner_->drop(id_);  // the host has nothing to let go of
     answer(header.id, opened.error());
     return true;
   }

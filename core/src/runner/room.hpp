@@ -92,6 +92,8 @@ class RunnerPeer final : public Peer {
   // By the reader. False: the frame breaks the protocol.
   bool on_frame(const wire::FrameView& frame);
   void add(std::shared_ptr<Room> room);
+  // On the room's lane, of which something else keeps it.
+  void drop(Id room);
   // Every object is released; the host is gone.
   void clear();
 

@@ -42,6 +42,11 @@ void RunnerPeer::add(std::shared_ptr<Room> room) {
   rooms_.emplace(id, std::move(room));
 }
 
+void RunnerPeer::drop(Id room) {
+  const std::lock_guard lock(rooms_mutex_);
+  rooms_.erase(room);
+}
+
 std::shared_ptr<Room> RunnerPeer::take_or_find(const wire::Header& header, bool take) {
   const std::lock_guard lock(rooms_mutex_);
   const auto found = rooms_.find(header.lane);
