@@ -121,10 +121,14 @@ bool Peer::on_event(const wire::FrameView& frame) {
 }
 
 bool Peer::deliver(Id call, Callbacks& callbacks, Method method, std::string_view payload) {
+  if (callbacks.over) return true;  // late, as in on_event
   wire::Arena arena;
   wire::Reader in(payload, arena, handles());
   const auto outcome = callbacks.invoke(plugin_, method, in);
-  if (outcome == Callbacks::Outcome::last) forget(call);
+  if (outcome == Callbacks::Outcome::last) {
+    callbacks.over = true;
+    forget(call);
+  }
   return outcome != Callbacks::Outcome::malformed;
 }
 
@@ -177,11 +181,14 @@ void Peer::lose(const Error& error) {
       wait->changed.notify_one();
     }
   }
-  const plugin::ErrorView view(error);
   for (const auto& [id, callbacks] : calls) {
     bool ignored = false;
     if (callbacks->input) callbacks->input->close(error, ignored);
-    callbacks->fail(plugin_, *view.get());
+    const auto fail = [self = shared_from_this(), callbacks = callbacks, error] {
+      // Its end may have been on its way there.
+      if (!callbacks->over) callbacks->fail(self->plugin_, *plugin::ErrorView(error).get());
+    };
+    callbacks->lane ? callbacks->lane.post(fail) : fail();
   }
 }
 

@@ -53,7 +53,9 @@ class Callbacks {
   virtual void writable(plugin::Plugin&) {}
 
   std::shared_ptr<InputWindow> input;  // of the stream that the call made; may be null
-  Lane lane;                           // where they are called; none: on the reader's thread
+  // Where they are called; none, as in a host, whose callbacks are core's: on the reader's thread.
+  Lane lane;
+  bool over = false;  // the last one was called; there
 };
 
 class Peer : public std::enable_shared_from_this<Peer> {
@@ -89,7 +91,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // By the reader. False: the frame breaks the protocol.
   bool on_event(const wire::FrameView& frame);
   bool on_reply(const wire::FrameView& frame);
-  // Ends every call with the error. Once; by the reader.
+  // Ends every call with the error, each on its lane. Once; by the reader.
   void lose(const Error& error);
 
   // Handles of records that cross; see wire::Handles.

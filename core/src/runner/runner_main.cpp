@@ -234,6 +234,8 @@ namespace {
 // Ends the process, by the one thread that has read the end of the connection.
 void read_to_end(const std::shared_ptr<RunnerPeer>& peer) {
   if (!peer->connection().read()) return;
+  // What waits for the host comes back, and with it the threads that the Runtime waits for.
+  peer->lose(Error(Status::unavailable, "the host has closed this plugin", "plugin.closed"));
   peer->clear();
   process().runtime.reset();
   // No destructor of the plugin's libraries runs: their threads may still use what these destroy.

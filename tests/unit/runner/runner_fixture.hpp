@@ -27,11 +27,18 @@ class TokenSource final : public SecretSource {
     if (name == "held-token") {
       const std::lock_guard lock(mutex_);
       held_.push_back(std::move(done));
+      changed_.notify_all();
       return;
     }
     const bool known = name.size() > 6 && name.substr(name.size() - 6) == "-token";
     const std::string session = scope && scope->session_id ? scope->session_id->str() : "nobody";
     std::move(done)(known ? std::optional(name + " of " + session) : std::nullopt);
+  }
+
+  // Until somebody waits for that answer.
+  bool is_held() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return !held_.empty(); });
   }
 
   void release() {
@@ -46,6 +53,7 @@ class TokenSource final : public SecretSource {
 
  private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<Handler<std::optional<std::string>>> held_;
 };
 

@@ -180,6 +180,22 @@ TEST_CASE("a call of a plugin without a lane is refused as in line", "[runner]")
   CHECK(sandbox->execute_command("secret my-token").out == "my-token of s");
 }
 
+TEST_CASE("what a plugin waits for comes to an end with its host", "[runner]") {
+  PluginPolicy policy;
+  policy.secrets = {"held-token"};
+  RunnerHost host(policy);
+  const auto sandbox = host.make();
+  sandbox->start();
+  Command command;
+  command.shell = "testament";
+  const auto process = sandbox->spawn(command);
+  REQUIRE(host.tokens->is_held());
+  host.registry.reset();
+  CHECK(test::read_file(host.record()) == "machine-s\nthe host has closed this plugin\n");
+  CHECK(process->wait().error);
+  host.tokens->release();
+}
+
 TEST_CASE("output without end keeps no frame waiting", "[runner]") {
   RunnerHost host;
   const auto sandbox = host.make();
