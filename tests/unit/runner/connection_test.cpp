@@ -184,7 +184,8 @@ TEST_CASE("connection: a reader runs the lane of its frame, and the other one re
   }
   send("wait");
   const auto away = wait_for("wait");
-  CHECK(connection.is_one_away() == is_reader(away));
+  // Not by a reader, where the one of the frame before is not back yet.
+  CHECK((connection.is_one_away() || !is_reader(away)));
   send("beside");
   const auto beside = wait_for("beside");
   CHECK((!is_reader(beside) || !is_reader(away)));

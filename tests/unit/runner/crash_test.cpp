@@ -276,19 +276,22 @@ TEST_CASE("a process that is killed at any frame loses nothing", "[runner]") {
   test::TempDir relay;
   const auto program = relay / "relay";
   std::filesystem::create_symlink(SANDFORGE_RELAY, program);
+  PluginPolicy policy;
+  policy.secrets = {"my-token"};
   int frames = 0;
   for (;; ++frames) {
-    REQUIRE(frames < 60);
+    REQUIRE(frames < 90);
     CAPTURE(frames);
     std::ofstream(relay / "frames") << frames;
-    RunnerHost host({}, program);
+    RunnerHost host(policy, program);
     std::shared_ptr<Sandbox> sandbox;
     std::optional<Error> error;
     try {
       sandbox = host.make();
       sandbox->start();
-      const auto result = sandbox->execute_command("hello");
-      error = result.error;
+      // The last two call back.
+      for (const char* command : {"hello", "secret my-token", "keep v"})
+        if (!error) error = sandbox->execute_command(command).error;
       if (!error) sandbox->info();
     } catch (const Exception& e) {
       error = e.error();
