@@ -7,6 +7,7 @@
 #include <shared_mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/defer.hpp>
@@ -125,7 +126,10 @@ class detail::Context : public asio::io_context {
         return run();
       } catch (...) {
         if (!on_exception) std::terminate();
+        // Outside of the lane that is kept: what it posts goes to the threads.
+        KeptLane* const kept = std::exchange(keeper, nullptr);
         on_exception(std::current_exception());
+        keeper = kept;
       }
     }
   }

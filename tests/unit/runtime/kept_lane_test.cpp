@@ -125,6 +125,20 @@ TEST_CASE("kept lane: an exception is told like any other, and the lane goes on"
   CHECK(get(after) == here());
 }
 
+TEST_CASE("kept lane: what is posted for an exception goes to the threads") {
+  Lane other;
+  std::future<std::thread::id> later;
+  Runtime::Options options;
+  options.on_exception = [&](std::exception_ptr) { later = where(other); };
+  Runtime runtime(options);
+  other = runtime.make_lane();
+  const Lane lane = runtime.make_lane();
+  KeptLane kept(true);
+  lane.post([] { throw std::runtime_error("let through"); });
+  kept.run();
+  CHECK(get(later) != here());
+}
+
 TEST_CASE("kept lane: the end of its Runtime waits for it, and drops what has not begun") {
   Runtime::Options options;
   options.shutdown_limit = 0ms;
