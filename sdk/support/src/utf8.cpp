@@ -11,7 +11,13 @@ bool is_ascii(char c) noexcept {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
+// By words: nearly all output is ASCII, and every byte of it passes here.
 std::size_t ascii_run(std::string_view bytes, std::size_t from) noexcept {
+  constexpr std::uint64_t not_ascii = 0x8080808080808080U;
+  for (std::uint64_t word = 0; bytes.size() - from >= sizeof word; from += sizeof word) {
+    std::memcpy(&word, bytes.data() + from, sizeof word);
+    if ((word & not_ascii) != 0) break;
+  }
   while (from < bytes.size() && is_ascii(bytes[from]))
     ++from;
   return from;

@@ -54,6 +54,21 @@ TEST_CASE("utf8: one replacement per maximal subpart") {
   }
 }
 
+TEST_CASE("utf8: what is no ASCII is found wherever it stands") {
+  const std::string plain(40, 'a');
+  CHECK(to_valid_utf8(plain) == plain);
+  for (std::size_t at = 0; at <= plain.size(); ++at) {
+    INFO(at);
+    const std::string good = plain.substr(0, at) + "\xC2\xA9" + plain.substr(at);
+    CHECK(is_valid_utf8(good));
+    CHECK(to_valid_utf8(good) == good);
+    CHECK(Utf8Decoder().count(good) == good.size());
+    const std::string bad = plain.substr(0, at) + "\x80" + plain.substr(at);
+    CHECK_FALSE(is_valid_utf8(bad));
+    CHECK(to_valid_utf8(bad) == plain.substr(0, at) + kBad + plain.substr(at));
+  }
+}
+
 TEST_CASE("utf8: the edges of what is valid") {
   for (const char* good :
        {"", "a", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
