@@ -159,7 +159,7 @@ class ProcessesBackend {
   virtual void forget(const ProcessId& id, Handler<void> done) = 0;  // an ended one, and its output
 };
 
-class FilesBackend;  // sandforge/files.hpp
+class FilesBackend;      // sandforge/files.hpp
 class SnapshotsBackend;  // sandforge/snapshots.hpp
 
 // One sandbox, unstarted at first. start, stop and destroy are never under way at once. Dropping it

@@ -231,8 +231,8 @@ Result<std::string> SandboxProxy::create(HostPeer& peer, const Route& provider, 
              out.out);
 }
 
-// A command, a file or a capture needs a machine that this process has started or connected: the host starts
-// it again, and the provider finds the machine that runs.
+// A command, a file or a capture needs a machine that this process has started or connected: the
+// host starts it again, and the provider finds the machine that runs.
 Result<Route> SandboxProxy::route_for(Method method) {
   auto out = route();
   const bool needs_machine = method == wire::method_of(&sf_sandbox_vtbl::spawn) ||

@@ -125,8 +125,8 @@ struct ConformanceArguments {
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
-                 StopArguments, RemoveArguments, SnapshotArguments, ProvidersArguments, DescribeArguments,
-                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
+                 StopArguments, RemoveArguments, SnapshotArguments, ProvidersArguments,
+                 DescribeArguments, SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
                  FaultProxyArguments, NewArguments, ConformanceArguments>;
 
 struct CommandLine {

@@ -100,7 +100,8 @@ class Store {
       if (name.compare(0, kAside.size(), kAside) == 0) warn(remove_aside(name), warnings);
   }
   static void warn(const Result& failed, std::vector<std::string>& warnings) {
-    if (failed) warnings.push_back("what is left of an earlier checkpoint stays: " + failed->message);
+    if (failed)
+      warnings.push_back("what is left of an earlier checkpoint stays: " + failed->message);
   }
 
  private:

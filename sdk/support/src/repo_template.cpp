@@ -146,8 +146,9 @@ class RepoWriter {
         continue;
       }
       const std::string list = std::string(kFolder) + "/setup-failed";
-      out_ = out_.run_cmd(without_tokens() + "( cd " + directory + " && sh -c " + shell_quote(command) + " ) || { " +
-                          "mkdir -p " + kFolder + " && { grep -qxF -e " + directory + " " + list +
+      out_ = out_.run_cmd(without_tokens() + "( cd " + directory + " && sh -c " +
+                          shell_quote(command) + " ) || { " + "mkdir -p " + kFolder +
+                          " && { grep -qxF -e " + directory + " " + list +
                           " 2>/dev/null || printf '%s\\n' " + directory + " >> " + list + "; }; }");
     }
   }

@@ -1,10 +1,10 @@
 // Checkpoints on disk: captured and booted from as a whole, or not at all.
 #include "checkpoints.hpp"
 
-#include <algorithm>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <catch2/catch.hpp>
 #include <filesystem>

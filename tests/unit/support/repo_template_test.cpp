@@ -348,10 +348,10 @@ TEST_CASE("repositories: layered, a clone knows no commit, and private ones come
   const auto private_clone =
       at("\"$MASTRA_REPOSITORY_ACCESS_TOKEN_0\" | base64 | tr -d '\\n')\" "
          "git clone --depth=1 --single-branch -- https://example.com/x/a a\n");
-  const auto public_steps = at("git clone --depth=1 --single-branch -- https://example.com/x/b b\n" +
-                               drop + "cd b && make b\ngit -C b fetch origin " + b +
-                               "\ngit -C b checkout --detach " + b + "\n" + drop +
-                               "cd b && make b\n");
+  const auto public_steps =
+      at("git clone --depth=1 --single-branch -- https://example.com/x/b b\n" + drop +
+         "cd b && make b\ngit -C b fetch origin " + b + "\ngit -C b checkout --detach " + b + "\n" +
+         drop + "cd b && make b\n");
   CHECK(private_clone < public_steps);
   CHECK(public_steps < at(drop + "cd a && make a\n"));
   CHECK(text.rfind("cd a && make a") == text.find("cd a && make a"));

@@ -37,8 +37,7 @@ TEST_CASE("an entry crosses with permission bits alone, and a link with where it
 }
 
 TEST_CASE("a change is a message, and a path that is no text is in it as it is, too") {
-  CHECK(message_of(FileEvent(FileChange::create, "a\"b")) ==
-        R"({"event":"create","path":"a\"b"})");
+  CHECK(message_of(FileEvent(FileChange::create, "a\"b")) == R"({"event":"create","path":"a\"b"})");
   CHECK(message_of(FileEvent(FileChange::remove, "\xff")) ==
         "{\"event\":\"remove\",\"path\":\"\xef\xbf\xbd\",\"pathBytes\":\"/w==\"}");
   std::string all;

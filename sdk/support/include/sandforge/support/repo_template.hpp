@@ -113,9 +113,9 @@ struct RepoStyle {
   Steps steps = Steps::isolated;
   std::string token_name = "GH_TOKEN";  // with "_<index>" in the list form
   bool setup_twice = false;  // layered, public repositories: before the pin, too, for the cache
-  bool ephemeral_build_env = false;     // else it is part of the template
-  bool install_git = false;             // where the base may lack it
-  std::string owner;                    // isolated: of checkouts
+  bool ephemeral_build_env = false;  // else it is part of the template
+  bool install_git = false;          // where the base may lack it
+  std::string owner;                 // isolated: of checkouts
 };
 
 // The operations of the plan behind those of `base`, with the plan's sizes and family. Secrets of
