@@ -13,6 +13,8 @@
 namespace sandforge::conformance {
 namespace {
 
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+
 WriteOptions with_mode(std::uint32_t mode, bool parents = false) {
   WriteOptions options;
   options.mode = mode;
@@ -115,14 +117,16 @@ void changed_files(Sandbox& sandbox, Files& files) {
 
 // What was not committed leaves the old file and nothing beside it.
 void cut_short(Sandbox& sandbox, Files& files) {
+  // More than waits anywhere on the way: the provider has begun to write.
+  const std::string much(static_cast<std::size_t>(16 * kMebibyte), 'n');
   files.make_directory("cut");
   files.write_file("cut/file", "old");
   {
     const auto writer = files.create("cut/file");
-    writer->write("new and unfinished");
+    writer->write(much);
   }
   const auto cancelled = files.create("cut/file");
-  cancelled->write("new");
+  cancelled->write(much);
   cancelled->cancel();
   CHECK_THROWS_AS(cancelled->commit(), SandboxAbortError);
   CHECK(eventually([&] { return sandbox.exec({"ls", "-A", "cut"}).out == "file\n"; }));
@@ -269,8 +273,6 @@ void names(Host& host) {
 }
 
 // ---- G_large, A04
-
-constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 
 // A piece of a file that tells where it belongs.
 std::string piece_at(std::uint64_t index) {
