@@ -103,7 +103,7 @@ class Kitchen {
     for (const auto& step : sandforge::template_steps(Template::parse(document))) {
       const auto at = step.script.rfind("exit ");
       if (at == std::string::npos) continue;
-      const std::string code = step.script.substr(at + 5);
+      std::string code = step.script.substr(at + 5);
       const bool number = code.find_first_not_of("0123456789") == std::string::npos;
       if (number && !code.empty() && code != "0") return code;
     }
@@ -194,7 +194,7 @@ class KitchenSandbox : public Sandbox {
   // family, else the base, while the exact one is being built.
   std::string choose(const Starting& starting, Started& started) {
     started.provenance = Provenance::base;
-    const auto document = starting.template_document();
+    const auto& document = starting.template_document();
     if (!document) return "base";
     Build build = kitchen_.find(Template::parse(*document).identity());
     if (build.status == BuildStatus::unknown) build = kitchen_.build(*document, family_);

@@ -5,7 +5,7 @@
 #pragma push_macro("SANDFORGE_PLUGIN")
 #undef SANDFORGE_PLUGIN
 #define SANDFORGE_PLUGIN(factory)
-#include "kitchen.cpp"
+#include "kitchen.cpp"  // NOLINT(bugprone-suspicious-include): the example, changed
 #pragma pop_macro("SANDFORGE_PLUGIN")
 
 class CrookedKitchen : public KitchenFactory {

@@ -4,7 +4,7 @@
 #pragma push_macro("SANDFORGE_PLUGIN")
 #undef SANDFORGE_PLUGIN
 #define SANDFORGE_PLUGIN(factory)
-#include "shelf.cpp"
+#include "shelf.cpp"  // NOLINT(bugprone-suspicious-include): the example, changed
 #pragma pop_macro("SANDFORGE_PLUGIN")
 
 class CrookedShelf : public ShelfSandbox {

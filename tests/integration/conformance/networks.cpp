@@ -7,7 +7,7 @@
 #pragma push_macro("SANDFORGE_PLUGIN")
 #undef SANDFORGE_PLUGIN
 #define SANDFORGE_PLUGIN(factory)
-#include "minimal.cpp"
+#include "minimal.cpp"  // NOLINT(bugprone-suspicious-include): the example, changed
 #pragma pop_macro("SANDFORGE_PLUGIN")
 
 class NetworkSandbox : public FolderSandbox {

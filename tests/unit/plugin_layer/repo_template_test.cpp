@@ -10,7 +10,6 @@ namespace testing = sandforge::testing;
 using namespace sandforge::plugin;
 using namespace sandforge::test;
 using sandforge::RepoOutcome;
-using sandforge::RepoRequest;
 using sandforge::RepoRules;
 using sandforge::RepoStyle;
 using sandforge::Template;

@@ -488,7 +488,7 @@ void many_repositories(Host& host) {
     unverified("its builds cannot reach repositories of this machine: " + plain.error);
   const auto failed = builds.ended(strict, builds.start(strict));
   CHECK(to_string(failed.status) == "failed");
-  CHECK(failed.error.find("7") != std::string::npos);
+  CHECK(failed.error.find('7') != std::string::npos);
   const auto over = builds.ended(continued, builds.start(continued));
   CAPTURE(over.error);
   REQUIRE(to_string(over.status) == "ready");
