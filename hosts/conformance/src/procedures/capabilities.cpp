@@ -140,10 +140,6 @@ void keeps_rules(Host& host) {
   CHECK(info->faults == 0);
 }
 
-void not_in_core_yet(Host&) {
-  unverified("the provider declares it, and the suite has no way yet to call it");
-}
-
 }  // namespace
 
 bool refuses(Host& host, const std::string& feature) {
@@ -162,7 +158,6 @@ void add_capabilities(Procedures& to) {
   to["capabilities.all_exercised"] = all_exercised;
   to["capabilities.described"] = described;
   to["capabilities.keeps_rules"] = keeps_rules;
-  to["capabilities.not_in_core_yet"] = not_in_core_yet;
 }
 
 }  // namespace sandforge::conformance
