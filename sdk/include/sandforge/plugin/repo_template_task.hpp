@@ -1,6 +1,8 @@
 // resolve_repo_template for coroutines.
 #pragma once
 
+#include <coroutine>
+
 #include "coroutine.hpp"
 #include "repo_template.hpp"
 
