@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "async.hpp"
 #include "command.hpp"
@@ -104,7 +105,8 @@ class HostRun : public std::enable_shared_from_this<HostRun> {
       cancelled = me->cancelled_;
     }
     process->vtbl->release(process);
-    if (me->error_) return me->pending_->fail(me->error_);
+    // Handed over, not shared: whoever waits for it may be the one that ends it.
+    if (me->error_) return me->pending_->fail(std::exchange(me->error_, nullptr));
     if (cancelled) return me->pending_->fail(plain_error(SF_CANCELLED, "cancelled"));
     if (me->exited_) return me->pending_->succeed(std::move(me->answer_));
     if (error != nullptr) return me->pending_->fail(*error);
