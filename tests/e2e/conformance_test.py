@@ -73,6 +73,7 @@ def test_options_come_from_a_file_and_name_the_folder_of_a_case(t):
 def test_wrong_usage_is_2(t):
     assert "PLUGIN is required" in conformance(t, code=2).error_text
     assert "text.so" in conformance(t, t.write("text.so", "text\n"), code=2).error_text
+    assert "is a folder" in conformance(t, os.path.dirname(LOCAL), code=2).error_text
     assert "only: local" in conformance(t, LOCAL, "--provider", "docker", code=2).error_text
     assert "--jobs" in conformance(t, LOCAL, "--jobs", "0", code=2).error_text
 

@@ -1,6 +1,7 @@
 // Runs the cases that a request selects, several at once.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 #include <random>
 #include <system_error>
@@ -15,6 +16,11 @@ namespace {
 
 // The providers of the plugin by its manifest; none of its code runs in this process.
 std::string find_provider(const Subject& subject) {
+  std::error_code absent;  // what is not there the scan tells
+  if (std::filesystem::is_directory(subject.plugin, absent))
+    throw_error(Error(Status::invalid,
+                      subject.plugin.string() + " is a folder: the suite judges one plugin's file",
+                      "conformance.plugin"));
   PluginSearchPath search;
   search.add(subject.plugin, "conformance");
   const auto scan = PluginLoader(PluginLoader::Options()).scan(search);
