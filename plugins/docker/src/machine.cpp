@@ -111,15 +111,17 @@ Task<void> Machines::pull(std::string image) {
   request.timeout = kPullSilence;
   const auto login = options_->logins.find(wire::registry_of(image));
   if (login != options_->logins.end()) {
-    const bool hub = login->first == "docker.io";
     json::Object auth;
-    auth.set("serveraddress", hub ? "https://index.docker.io/v1/" : login->first);
+    // Without an address the engine takes it for its default registry, which has several names.
+    if (login->first != wire::kDefaultRegistry) auth.set("serveraddress", login->first);
     if (!login->second.identity_token.empty())
       auth.set("identitytoken", login->second.identity_token);
     if (!login->second.username.empty()) auth.set("username", login->second.username);
     if (!login->second.password.empty()) auth.set("password", login->second.password);
-    request.headers.emplace_back("X-Registry-Auth",
-                                 base64url_encode(json::write(json::Value(std::move(auth)))));
+    // With padding: engines take a header without it for no login.
+    std::string header = base64url_encode(json::write(json::Value(std::move(auth))));
+    header.append((4 - header.size() % 4) % 4, '=');
+    request.headers.emplace_back("X-Registry-Auth", std::move(header));
   }
   HttpStream stream = co_await engine_.open(request);
   if (stream.status() == 200) {

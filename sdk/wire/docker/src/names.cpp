@@ -48,7 +48,7 @@ std::string registry_of(std::string_view reference) {
   const std::string_view first = reference.substr(0, slash);
   const bool named = slash != std::string_view::npos &&
                      (first == "localhost" || first.find_first_of(".:") != std::string_view::npos);
-  return named ? std::string(first) : "docker.io";
+  return named ? std::string(first) : std::string(kDefaultRegistry);
 }
 
 Query& Query::add(std::string_view name, std::string_view value) {

@@ -21,7 +21,9 @@ struct ImageReference {
   std::string tag;         // "latest" where neither tag nor digest was given: never all tags
 };
 ImageReference split_image(std::string_view reference);
-// The host of the registry that an image comes from: "docker.io" where the name has none.
+// What stands for the registry of images whose names have none.
+inline constexpr std::string_view kDefaultRegistry = "docker.io";
+// The host of the registry that an image comes from, or kDefaultRegistry.
 std::string registry_of(std::string_view reference);
 
 // "a=1&b=x%20y" from pairs of names and values.
