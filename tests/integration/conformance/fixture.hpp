@@ -33,4 +33,24 @@ inline conformance::Request crooked(const std::string& fault, std::vector<std::s
   return out;
 }
 
+// A provider whose option `fault` makes it wrong: the case that finds it, and a part of what it
+// says.
+struct FaultRow {
+  const char* fault;
+  const char* id;
+  const char* because;
+};
+inline void check_each_is_found(const char* plugin, const std::vector<FaultRow>& rows) {
+  for (const auto& row : rows) {
+    CAPTURE(row.fault);
+    auto wanted = request(plugin, {row.id});
+    wanted.subject.options.set("fault", row.fault);
+    const auto report = conformance::run(wanted);
+    REQUIRE(report.cases.size() == 1);
+    CAPTURE(report.cases[0].reason);
+    CHECK(report.cases[0].verdict == Verdict::fail);
+    CHECK(report.cases[0].reason.find(row.because) != std::string::npos);
+  }
+}
+
 }  // namespace conformance_test
