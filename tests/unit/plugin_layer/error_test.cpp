@@ -41,7 +41,7 @@ TEST_CASE("codes, details and exceptions that are not known read as internal") {
   CHECK(detail::fence(nullptr, [] { throw 5; }) == SF_INTERNAL);
   CHECK(detail::fence(nullptr, [] { throw Error(Code::gone, "x"); }) == SF_GONE);
   CHECK(detail::fence(nullptr, [] {}) == SF_OK);
-  const detail::ErrorCatcher silent;
+  detail::ErrorCatcher silent;
   CHECK(code_of([&] { silent.check(SF_CONFLICT); }) == Code::conflict);
   CHECK(code_of([&] { silent.check(-3); }) == Code::internal);
 }
@@ -52,7 +52,7 @@ TEST_CASE("every code is the number of the boundary, there and back") {
     const sf_status told = detail::fence(nullptr, [&] { throw Error(code, "why"); });
     CHECK(told == number);
     CHECK(Error::from(detail::plain_error(number, "why")).code() == code);
-    const detail::ErrorCatcher silent;
+    detail::ErrorCatcher silent;
     CHECK(code_of([&] { silent.check(number); }) == code);
   }
   CHECK(Error::from(detail::plain_error(SF_OK, "no error")).code() == Code::internal);

@@ -154,7 +154,7 @@ class PoolWork {
   }
   static void end(void* ctx, const sf_error* error) noexcept {
     const std::shared_ptr<PoolWork> work = std::move(static_cast<PoolWork*>(ctx)->host_);
-    if (work->error_) return work->pending_->fail(work->error_);
+    if (work->error_) return work->pending_->fail(std::move(work->error_));
     if (work->value_) return work->pending_->succeed(std::move(*work->value_));
     if (error != nullptr) return work->pending_->fail(*error);
     work->pending_->fail(

@@ -162,6 +162,18 @@ void with_error(const std::exception_ptr& exception, Use use) noexcept {
   }
 }
 
+// What fn throws, or null. The handler is over when it returns, so that whoever gets the exception
+// is its only owner, and may end it on another thread.
+template <class Fn>
+std::exception_ptr thrown_in(Fn fn) noexcept {
+  try {
+    fn();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 // Runs fn inside the fence: SF_OK, or what it threw, reported.
 template <class Fn>
 sf_status fence(const sf_error_sink* err, Fn fn) noexcept {
@@ -194,9 +206,10 @@ class ErrorCatcher {
   ErrorCatcher& operator=(const ErrorCatcher&) = delete;
 
   const sf_error_sink* sink() const noexcept { return &sink_; }
-  void check(sf_status status) const {
+  // Handed over, not shared: whoever handles it may end it on another thread.
+  void check(sf_status status) {
     if (status == SF_OK) return;
-    if (error_) std::rethrow_exception(error_);
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     const bool known = status >= SF_INVALID && status <= SF_INTERNAL;
     throw Error(known ? static_cast<Code>(status) : Code::internal, "the host gave no reason");
   }

@@ -43,13 +43,14 @@ class HostRun : public std::enable_shared_from_this<HostRun> {
     self_ = shared_from_this();
     ErrorCatcher errors;
     sf_process* process = nullptr;
-    try {
+    std::exception_ptr refused = thrown_in([&] {
       errors.check(need(services().process, SF_SERVICE_PROCESS)
                        .spawn(services().host, lane.get(), raw.get(), &io, &events, &process,
                               errors.sink()));
-    } catch (...) {
+    });
+    if (refused) {
       self_.reset();
-      return pending_->fail(std::current_exception());
+      return pending_->fail(std::move(refused));
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     process_ = process;

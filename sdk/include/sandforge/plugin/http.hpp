@@ -145,12 +145,13 @@ class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
     self_ = shared_from_this();
     ErrorCatcher errors;
     sf_stream* stream = nullptr;
-    try {
+    std::exception_ptr refused = thrown_in([&] {
       errors.check(need(services().http, SF_SERVICE_HTTP)
                        .request(client, raw.get(), &io, &events, &stream, errors.sink()));
-    } catch (...) {
+    });
+    if (refused) {
       self_.reset();
-      return pending_->fail(std::current_exception());
+      return pending_->fail(std::move(refused));
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     stream_ = stream;

@@ -69,12 +69,11 @@ inline Async<HttpAnswer> ask_once(const Lane& lane, const HeadRequest& wanted) {
             const auto exchange = std::make_shared<HttpExchange>(http_request(wanted), pending);
             exchange->give(op);
             const auto begin = [lane, exchange, pending, url = wanted.base_url] {
-              try {
+              std::exception_ptr refused = thrown_in([&] {
                 const HttpClient client(lane, HttpOptions(url));
                 client.begin(exchange);
-              } catch (...) {
-                pending->fail(std::current_exception());
-              }
+              });
+              if (refused) pending->fail(std::move(refused));
             };
             if (lane.is_current()) {
               begin();
