@@ -59,8 +59,8 @@ sf_status refuse_process(sf_host* host, const sf_error_sink* err) {
   return plugin::refuse(err, Error(Status::unsupported,
                                    "the plugin " + name +
                                        " may not run commands on this machine: the configuration "
-                                       "grants it by plugins.policies." +
-                                       name + ".allow.process",
+                                       "does not grant it; what grants it is plugins: {policies: {" +
+                                       name + ": {allow: {process: true}}}}",
                                    "grant.process"));
 }
 
