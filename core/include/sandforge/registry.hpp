@@ -54,9 +54,9 @@ struct ProviderInfo {
   // Host services that its plugin's manifest names and its policy grants nothing of: "process",
   // "http", "secrets". Only where it runs in a process of its own.
   std::vector<std::string> not_granted;
-  bool loaded = false;           // its code runs
-  bool in_process = false;       // in a process of its own, or would
-  std::uint64_t faults = 0;      // rules of the boundary that its plugin has broken so far
+  bool loaded = false;       // its code runs
+  bool in_process = false;   // in a process of its own, or would
+  std::uint64_t faults = 0;  // rules of the boundary that its plugin has broken so far
 };
 
 // Names the issues of a schema in an error with the reason "schema.invalid".

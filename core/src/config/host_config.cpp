@@ -198,8 +198,8 @@ json::Value without(const json::Value& value, const std::string& at,
   return out;
 }
 
-// What is left when wrong grants are, and nothing else is wrong: with a pin or a user that cannot be
-// read, a plugin would run less guarded than its author meant it to.
+// What is left when wrong grants are, and nothing else is wrong: with a pin or a user that cannot
+// be read, a plugin would run less guarded than its author meant it to.
 json::Value without_wrong_grants(const json::Value& plugins,
                                  const std::vector<ConfigIssue>& issues) {
   std::set<std::string> wrong;
