@@ -53,9 +53,10 @@ int plugins_doctor_command(App& app, const PluginsDoctorArguments& arguments) {
   const auto report = registry.report();
   const auto quarantined = registry.quarantined();
   const auto missing = app.missing_grants(app.config());
-  const bool shown = app.terminal().json()
-                         ? app.terminal().print_json(to_json(report, missing, quarantined, cleared))
-                         : app.terminal().print_text(to_text(report, missing, quarantined, cleared));
+  const bool shown =
+      app.terminal().json()
+          ? app.terminal().print_json(to_json(report, missing, quarantined, cleared))
+          : app.terminal().print_text(to_text(report, missing, quarantined, cleared));
   if (!shown) return app.terminal().exit_code_after(false);
   // Of a plugin that no configuration uses it is no problem yet.
   const bool lacks = std::any_of(missing.begin(), missing.end(),
