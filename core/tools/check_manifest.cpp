@@ -6,6 +6,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "plugin/names.hpp"
 #include "plugin/schema_check.hpp"
 #include "sandforge/manifest.hpp"
 
@@ -21,6 +22,9 @@ int refuse(const std::string& why) {
 int check(const std::string& text) {
   const auto manifest = parse_manifest(text);
   if (!manifest) return refuse(manifest.error().message);
+  if (const auto unknown = plugin::unknown_services(*manifest); !unknown.empty())
+    return refuse("the manifest names what is no service of a host: " +
+                  plugin::list_unknown_services(unknown));
   for (const auto& provider : manifest->providers) {
     const auto good = check_schema(provider.options_schema, SchemaProfile::options);
     if (!good)

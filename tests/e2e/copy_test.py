@@ -46,8 +46,14 @@ def test_standard_input_and_output(t):
     t.sf("cp", "-", session + ":bytes", input=data)
     assert t.sf("cp", session + ":bytes", "-").out == data
     assert t.sf("cp", session + ":bytes", "-", "--json").out == data
-    t.sf("cp", "-", session + ":", input=b"named")
-    assert t.sf("cp", session + ":stdin", "-").out == b"named"
+    t.sf("exec", session, "--", "mkdir", "dir")
+    for to, said in (("", "."), ("dir", "dir"), ("dir/", "dir/")):
+        refused = t.sf("cp", "-", f"{session}:{to}", input=b"x", code=125)
+        file = said.rstrip("/") + "/NAME"
+        assert refused.error_text == (
+            f"sandforge: standard input has no name, and {said} is a directory: name the file, as "
+            f"in {session}:{file}\n"), refused
+    assert t.sf("exec", session, "--", "ls", "dir").out == b""
     with subprocess.Popen(["head", "-c", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as head:
         t.sf("exec", session, "--", "truncate", "-s", "100M", "hole")
         t.sf("cp", session + ":hole", "-", stdout=head.stdin, code=141)
@@ -91,6 +97,22 @@ def test_a_source_that_is_no_file_is_skipped_and_told(t):
     os.mkfifo(t.path("tree/pipe"))
     told = t.sf("cp", "-r", t.path("tree"), session + ":tree", "--json").json
     assert (told["files"], told["skipped"]) == (1, [t.path("tree/pipe")]), told
+
+
+def test_a_link_that_is_named_is_followed_and_a_pipe_is_skipped(t):
+    session = t.session()
+    t.sf("exec", session, "--", "sh", "-c",
+         "echo x > file && chmod 700 file && ln -s file link && mkfifo pipe && ln -s none nothing")
+    t.sf("cp", session + ":link", t.path("got"))
+    assert t.read("got") == b"x\n" and not os.path.islink(t.path("got"))
+    assert mode(t.path("got")) == 0o644
+    skipped = t.sf("cp", session + ":pipe", t.path("p"), code=1)
+    assert skipped.out == b"" and skipped.error_text == (
+        "sandforge: warning: not copied, it is neither a file nor a directory: pipe\n"), skipped
+    told = t.sf("cp", session + ":pipe", t.path("p"), "--json", code=1).json
+    assert told == {"session": session, "files": 0, "bytes": 0, "skipped": ["pipe"]}, told
+    t.sf("cp", session + ":nothing", t.path("p"), code=125)
+    assert not os.path.lexists(t.path("p"))
 
 
 def test_nothing_is_written_out_of_the_destination(t):

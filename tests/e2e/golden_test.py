@@ -49,6 +49,7 @@ def test_wrong_command_lines(t):
     wrong(t, "unknown option -x", "ps", "-x")
     wrong(t, "the word 'make' is not expected here; a command to run follows after --", "exec", "s",
           "make", "test")
+    wrong(t, "the word 's' is not expected here; see --help of the subcommand", "start", "s")
     wrong(t, "there is no command: put it after --, as in: -- make test", "run")
     wrong(t, "this subcommand takes no command after --", "start", "--", "true")
     wrong(t, "this subcommand takes no command after --", "start", "--session", "s", "--", "--json")

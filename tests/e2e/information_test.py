@@ -198,9 +198,14 @@ def test_describe(t):
     words = ["--plugin-path", fixture("good_a")]
     described = t.sf(*words, "describe", "fixture-good-a")
     assert described.text == ("fixture-good-a\nTemplates: no\nBuilds: no\nFeatures:\n"
-                              "  spawn.stdin\nSETTING  TYPE     DEFAULT  ALLOWED  TITLE\n"
+                              "  spawn.stdin\nNo options.\n\nSETTING  TYPE     DEFAULT  ALLOWED  TITLE\n"
                               "size     integer  4        -        -\n"), described
     assert t.sf(*words, "describe", "fixture-good-a", "--json").json["answer"] == 42
+    rows = [row.split(None, 3) for row in t.sf("describe", "local").text.splitlines()]
+    head = rows.index(["OPTION", "TYPE", "DEFAULT", "DESCRIPTION"])
+    assert rows[head + 1][:3] == ["root", "string", "-"], rows
+    assert rows[head + 1][3].startswith("Root: Absolute folder under which each session gets"), rows
+    assert rows[head + 3][:3] == ["guestSilenceMs", "integer", "10000"], rows
     bad = t.sf("--plugin-path", fixture("bad_settings"), "describe", "fixture-bad-settings",
                code=125)
     assert "the settings schema of provider fixture-bad-settings is not valid" in bad.error_text, bad

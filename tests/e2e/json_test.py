@@ -86,8 +86,8 @@ def test_providers_describe_and_settings(t):
     assert t.sf("settings", "effective", "local", "--json").json == {"provider": "local",
                                                                     "settings": {}}
     doctor = t.sf("plugins", "doctor", "--json").json
-    assert list(doctor) == ["usable", "refused", "candidates", "notes", "quarantined",
-                            "cleared"], doctor
+    assert list(doctor) == ["usable", "refused", "candidates", "notes", "notGranted",
+                            "quarantined", "cleared"], doctor
 
 
 def test_config_check(t):

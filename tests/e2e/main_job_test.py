@@ -79,6 +79,24 @@ def test_names_after_two_dashes(t):
     assert t.sessions() == []
 
 
+def test_a_start_that_makes_no_machine_leaves_no_session(t):
+    nowhere = "unix://" + t.path("no.sock")
+    for words in (["start"], ["run", "--keep", "--session", "d", "--", "true"], ["run", "--", "true"]):
+        failed = t.sf(words[0], "--provider", "docker", *words[1:], code=125,
+                      env={"DOCKER_HOST": nowhere})
+        assert failed.out == b"" and "no Docker engine at " + nowhere in failed.error_text, failed
+        assert len(failed.error_text.splitlines()) == 1, failed
+        assert t.sessions() == [], failed
+    error = t.sf("start", "--json", "--session", "d", "--provider", "local", "--from", "nothing",
+                 code=125).json["error"]
+    assert error["code"] == "NOT_FOUND" and "session" not in error.get("details", {}), error
+    assert t.sessions() == []
+    # One that was there before is not this call's to remove.
+    t.session("--session", "d")
+    t.sf("start", "--session", "d", "--from", "nothing", code=125)
+    assert t.sessions() == ["d"]
+
+
 def test_keep_alone_makes_a_session_that_stays(t):
     ran = t.sf("run", "--provider", "local", "--keep", "--", "sh", "-c", "echo hi > note")
     (session,) = t.sessions()

@@ -83,6 +83,9 @@ def test_names_that_are_refused(t):
     for name in ("", "My", "1st", "a--b", "a-", "a_b", "a/b", "../a", "a b", "é", "a" * 49, "a\nb"):
         shown = t.sf("new", name, code=2)
         assert "is no name for a provider: a-z, 0-9 and single dashes" in shown.error_text, shown
+    for name in ("local", "docker", "e2b", "platform", "none", "custom", "sandforge-local"):
+        refused(t, f"NAME: '{name}' is a name of sandforge's own: of two providers or plugins with "
+                "one name, a host has only the first that it finds" + more, name, code=2)
     refused(t, "--lang: rust not in {cpp,coroutine,c}" + more, "x", "--lang", "rust", code=2)
     refused(t, "NAME is required" + more, code=2)
     assert os.listdir(t.dir) == ["home"], os.listdir(t.dir)

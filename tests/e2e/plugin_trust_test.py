@@ -132,7 +132,7 @@ def test_secrets_of_the_configuration_come_by_name_and_grant(t):
     host = {"TOKEN": "s3cret-of-the-host"}
     assert t.sf(*words, "secret file", env=host).text == "s3cret-of-a-file"
     assert t.sf(*words, "secret variable", env=host).text == "s3cret-of-the-host"
-    assert "list it under plugins.policies.unruly.allow.secrets" in \
+    assert 'what grants it is plugins: {policies: {unruly: {allow: {secrets: ["other"]}}}}' in \
         t.sf(*words, "secret other", env=host).text
     assert "the configuration has no secret gone: name it under secrets" in \
         t.sf(*words, "secret gone", env=host).text
@@ -152,11 +152,86 @@ def test_secrets_of_the_configuration_come_by_name_and_grant(t):
 def test_without_the_grant_of_commands_no_session_is_left(t):
     words = ["--plugin-path", MINIMAL, "run", "--provider", "minimal-c", "--", "echo", "hi"]
     ran = t.sf(*words, code=125)
-    assert "plugins.policies.example-minimal-c.allow.process" in ran.error_text, ran
+    line = "plugins: {policies: {example-minimal-c: {allow: {process: true}}}}"
+    assert f": the configuration does not grant it; what grants it is {line}" in ran.error_text, ran
     assert "was not removed" not in ran.error_text, ran
     assert t.sessions() == [], ran
-    t.write("c.yaml", "plugins: {policies: {example-minimal-c: {allow: {process: true}}}}\n")
+    t.write("c.yaml", line + "\n")  # as it was said
     assert t.sf("--config", "c.yaml", *words).text == "hi\n"
+
+
+def test_a_grant_that_is_missing_is_said_before_it_is_missed(t):
+    plugin = "example-minimal-c"
+    lacks = (f"the plugin '{plugin}' uses the host service process (commands on this machine), "
+             "which nothing grants it: ")
+    allow = "allow: {process: true}"
+    paths = f"  paths: [{MINIMAL}]\n"
+    sandbox = "sandbox: {provider: minimal-c}\n"
+    # What stands there, and where which line is missing.
+    for text, place, add in (
+            ("plugins:\n" + paths + sandbox, "c.yaml:1:1: /plugins",
+             f"add below plugins:  policies: {{{plugin}: {{{allow}}}}}"),
+            ("plugins:\n" + paths + "  policies: {}\n" + sandbox, "c.yaml:3:3: /plugins/policies",
+             f"add below plugins.policies:  {plugin}: {{{allow}}}"),
+            ("plugins:\n" + paths + f"  policies:\n    {plugin}: {{isolation: process}}\n" + sandbox,
+             f"c.yaml:4:5: /plugins/policies/{plugin}",
+             f"add below plugins.policies.{plugin}:  {allow}"),
+            ("plugins:\n" + paths + f"  policies:\n    {plugin}:\n      allow: {{env: [A]}}\n" + sandbox,
+             f"c.yaml:5:7: /plugins/policies/{plugin}/allow",
+             f"add below plugins.policies.{plugin}.allow:  process: true")):
+        t.write("c.yaml", text)
+        checked = t.sf("config", "check", "c.yaml", code=1)
+        assert checked.text.startswith(f"{place}: {lacks}{add}\n") and checked.err == b"", checked
+        doctor = t.sf("--config", "c.yaml", "plugins", "doctor", code=1)
+        assert f"\nnot granted: {lacks}{add}\n" in doctor.text, doctor
+    # Nothing but --plugin-path grants nothing, and nobody uses it yet.
+    add = f"add to a configuration, and name it with --config:  plugins: {{policies: {{{plugin}: {{{allow}}}}}}}"
+    doctor = t.sf("--plugin-path", MINIMAL, "plugins", "doctor")
+    assert f"\nnot granted: {lacks}{add}\n" in doctor.text, doctor
+    (entry,) = t.sf("--plugin-path", MINIMAL, "plugins", "doctor", "--json").json["notGranted"]
+    assert entry == {"plugin": plugin, "service": "process", "message": lacks + add}, entry
+    t.write("c.yaml", sandbox)
+    checked = t.sf("--plugin-path", MINIMAL, "config", "check", "c.yaml", code=1)
+    assert f"add to the configuration:  plugins: {{policies: {{{plugin}: {{{allow}}}}}}}" \
+        in checked.text, checked
+    # Granted, refused on purpose, or with all rights anyway.
+    for policy in (allow, "allow: {process: false}", "isolation: inline"):
+        t.write("c.yaml", "plugins:\n" + paths + f"  policies: {{{plugin}: {{{policy}}}}}\n" + sandbox)
+        assert t.sf("config", "check", "c.yaml").text == "c.yaml: no mistakes found\n", policy
+        assert "not granted" not in t.sf("--config", "c.yaml", "plugins", "doctor").text, policy
+
+
+def test_the_other_services_that_need_a_grant(t):
+    t.write("c.yaml", f"plugins: {{paths: [{UNRULY}]}}\nsandbox: {{provider: unruly}}\n")
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    for service, line in (("process", "process: true"), ("http", "hosts: [HOST]"),
+                          ("secrets", "secrets: [NAME]")):
+        assert f"uses the host service {service} (" in checked.text, checked
+        assert f"add below plugins:  policies: {{unruly: {{allow: {{{line}}}}}}}\n" in checked.text, \
+            checked
+    t.write("c.yaml", f"plugins:\n  paths: [{UNRULY}]\n  policies: {{unruly: {{allow: "
+                      "{process: false, unixSockets: [/run/x], secrets: []}}}\n"
+                      "sandbox: {provider: unruly}\n")
+    t.sf("config", "check", "c.yaml")
+
+
+def test_a_wrong_grant_hides_nothing_else(t):
+    t.write("c.yaml", f"plugins:\n  paths: [{MINIMAL}]\n  policies:\n    example-minimal-c: "
+                      "{allow: {proces: true, env: [A, 5]}}\n"
+                      "sandbox:\n  provider: minimal-c\n  options: {rot: /tmp}\n"
+                      "  settings: {size: 4}\n")
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    found = [line.split(": ")[1] for line in checked.text.splitlines() if line.startswith("c.yaml:")]
+    allow = "/plugins/policies/example-minimal-c/allow"
+    assert found == [allow, allow + "/proces", allow + "/env/1", "/sandbox/options/rot",
+                     "/sandbox/settings/size"], checked
+    assert checked.err == b"", checked
+    # A plugin of a pin that cannot be read is not run; it is not said to be absent either.
+    t.write("c.yaml", f"plugins: {{paths: [{MINIMAL}], pins: {{minimal.so: 5}}}}\n"
+                      "sandbox: {provider: minimal-c}\n")
+    checked = t.sf("config", "check", "c.yaml", code=1)
+    assert checked.error_text == ("sandforge: warning: the provider 'minimal-c' was not found: the "
+                                  "mistakes under plugins come first\n"), checked
 
 
 def test_quarantine_counts_over_all_calls(t):

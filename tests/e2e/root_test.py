@@ -94,6 +94,8 @@ def test_a_start_that_failed_may_be_tried_below_another_root(t):
     t.write("file", "")
     bad = {"SANDFORGE_LOCAL_ROOT": t.path("file", "root")}
     t.sf("start", "--provider", "local", "--session", "R", env=bad, code=125)
+    assert t.sessions() == []
+    t.session("--session", "R")
     assert t.sf("exec", "R", "--", "pwd").text == f"{t.root}/R\n"
 
 

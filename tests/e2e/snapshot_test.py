@@ -26,6 +26,9 @@ def test_a_session_that_is_removed_and_made_again(t):
     assert ids(t, "s") == ["s"]
     assert t.sf("snapshot", "s", "--remove", "s").text == "s\n"
     assert ids(t, "s") == []
+    again = t.sf("snapshot", "s", "--remove", "s", "--json", code=125).json["error"]
+    assert (again["code"], again["reason"]) == ("NOT_FOUND", "snapshot.not_found"), again
+    t.sf("snapshot", "s")
     assert t.sf("snapshot", "s", "--remove", "s", "--json").json == {"session": "s", "removed": "s"}
 
 
@@ -47,18 +50,47 @@ def test_a_checkpoint_for_other_sessions(t):
     assert "there is no checkpoint \"nothing\"" in missing.error_text, missing
     rows = t.sf("snapshot", "two", "--list").text.splitlines()
     assert [row.split()[0] for row in rows] == ["CHECKPOINT", "base"], rows
+    mistyped = t.sf("snapshot", "two", "--remove", "bsae", code=125)
+    assert mistyped.out == b"" and mistyped.error_text == (
+        "sandforge: there is no checkpoint 'bsae', did you mean 'base'?\n"), mistyped
     t.sf("snapshot", "two", "--remove", "base")
+
+
+def test_checkpoints_of_a_session_that_is_gone(t):
+    t.session("--session", "s")
+    t.sf("snapshot", "s", "--name", "base")
+    t.sf("rm", "s")
+    of_local = ["snapshot", "--provider", "local"]
+    assert [one["name"] for one in t.sf(*of_local, "--list", "--json").json] == ["base"]
+    assert t.sf(*of_local, "--remove", "base", "--json").json == {"provider": "local",
+                                                                 "removed": "base"}
+    assert t.sf(*of_local, "--list", "--json").json == []
+    assert t.sf(*of_local, "--remove", "base", code=125).error_text == (
+        "sandforge: there is no checkpoint 'base'\n")
+    # The options of the configuration say which checkpoints these are.
+    t.write("c.yaml", f"sandbox: {{provider: local, options: {{root: {t.path('other')}}}}}\n")
+    t.sf("--config", "c.yaml", "start", "--session", "o")
+    t.sf("snapshot", "o")
+    t.sf("rm", "o")
+    assert [one["name"] for one in t.sf("--config", "c.yaml", *of_local, "--list", "--json").json] \
+        == ["o"]
+    t.sf("--config", "c.yaml", *of_local, "--remove", "o")
+    assert t.sessions() == []
 
 
 def test_nothing_to_capture_is_a_failure(t):
     made_up = t.session()
     shown = t.sf("snapshot", made_up, code=125)
     assert shown.out == b"" and "nothing was captured: the sandbox has no name" in shown.error_text
+    assert shown.error_text.endswith(
+        f"\n  hint: give the checkpoint a name: sandforge snapshot {made_up} --name NAME\n"), shown
     t.session("--session", "s")
     t.sf("stop", "s")
     error = t.sf("snapshot", "s", "--json", code=125).json["error"]
     assert error["reason"] == "snapshot.nothing_captured", error
     assert "does not run" in error["message"], error
+    assert error["details"]["hint"] == ("start it, then try again: sandforge start --session s && "
+                                        "sandforge snapshot s"), error
     assert t.sf("ps", "--json").json[0]["status"] != "starting"
     assert ids(t, "s") == []
     assert t.sf("snapshot", "nobody", code=125).error_text.count("nobody") >= 1
@@ -78,6 +110,9 @@ def test_wrong_words(t):
     for words in (["snapshot"], ["snapshot", "s", "--list", "--name", "n"],
                   ["snapshot", "s", "--list", "--remove", "n"],
                   ["snapshot", "s", "--name", "n", "--remove", "n"],
+                  ["snapshot", "s", "--provider", "local", "--list"],
+                  ["snapshot", "--provider", "local"], ["snapshot", "--list"],
+                  ["snapshot", "--provider", "local", "--name", "n"],
                   ["snapshot", "s", "--name", ""], ["snapshot", "s", "--remove", "a/b"],
                   ["start", "--from", ""], ["run", "--from", "..", "--", "true"]):
         shown = t.sf(*words, code=2)

@@ -84,6 +84,9 @@ build key "${good/\"version\"/\"versoin\"}" "$entry" "$map"
 refuses key "versoin" -D "CHECKER=$checker"
 build schema "${good/\"object\"/\"objekt\"}" "$entry" "$map"
 refuses schema "the options schema of provider x is not valid: " -D "CHECKER=$checker"
+build service "${good/\"providers\"/\"services\":[\"log\",\"proces\",\"gpu\"],\"providers\"}" "$entry" "$map"
+refuses service "the manifest names what is no service of a host: proces (did you mean process?), gpu" \
+  -D "CHECKER=$checker"
 build unchecked "$good" "$entry" "$map"
 cmake -D "PLUGIN=$PWD/unchecked.so" -D CHECKER=no-such-program \
   -P "$sdk/cmake/SandforgeCheckPlugin.cmake" 2>&1 |

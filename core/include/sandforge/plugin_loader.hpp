@@ -175,6 +175,9 @@ class PluginLoader {
   void add_policies(const std::map<std::string, PluginPolicy>& policies);
   // Whether that plugin runs in a process of its own.
   bool isolates(const PluginFile& file) const;
+  // Services that its manifest names, that need a grant, and that its policy grants nothing of.
+  // Empty where it runs inside this process, which needs none.
+  std::vector<std::string> not_granted(const PluginFile& file) const;
   // Plugins that are not run because their process was lost too often, in words; one line each.
   std::vector<std::string> quarantined() const;
   // Lets them run again, and says how many there were. Not those that this loader has refused.

@@ -51,9 +51,12 @@ struct ProviderInfo {
   std::filesystem::path path;
   std::string origin;
   std::vector<std::string> env;  // variables of the host that its plugin may read
-  bool loaded = false;           // its code runs
-  bool in_process = false;       // in a process of its own, or would
-  std::uint64_t faults = 0;      // rules of the boundary that its plugin has broken so far
+  // Host services that its plugin's manifest names and its policy grants nothing of: "process",
+  // "http", "secrets". Only where it runs in a process of its own.
+  std::vector<std::string> not_granted;
+  bool loaded = false;       // its code runs
+  bool in_process = false;   // in a process of its own, or would
+  std::uint64_t faults = 0;  // rules of the boundary that its plugin has broken so far
 };
 
 // Names the issues of a schema in an error with the reason "schema.invalid".

@@ -114,7 +114,8 @@ class SessionManager {
   virtual void async_start(SessionId id, Handler<StartedInfo> done) = 0;
   virtual void async_stop(SessionId id, Handler<void> done) = 0;
   // Removes the machine, then the record. Works without a start and after a restart of the host.
-  // Absent: success. When the machine cannot be removed the record stays.
+  // Absent: success. When the machine cannot be removed the record stays, but for one without a
+  // machine: nobody needs the provider for that.
   virtual void async_destroy(SessionId id, Handler<void> done) = 0;
   // The same for a session that nobody but this host has open, and that nobody keeps; false: it was
   // left alone. A host has open what it opened until its process ends, also by a kill.

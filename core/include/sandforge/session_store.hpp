@@ -31,7 +31,7 @@ struct Claim {
 };
 
 enum class SessionStatus : std::uint8_t {
-  created,   // recorded, no machine yet
+  created,   // recorded, no machine: not started yet, or a start failed before there was one
   starting,  // a host is starting it, or was when it died
   running,
   stopped,
@@ -78,6 +78,10 @@ struct SessionRecord {
   std::vector<std::string> holders;
 };
 json::Value to_json(const SessionRecord& record);
+// Recorded, and no start of it can have made a machine that is still there.
+inline bool has_no_machine(const SessionRecord& record) {
+  return record.status == SessionStatus::created && !record.sandbox_id;
+}
 
 // What a store, and who looks into one, says of an id.
 Error session_not_found(const SessionId& id);  // not_found "session.not_found"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "config_schema.hpp"
 #include "issues.hpp"
@@ -168,6 +169,50 @@ bool is_provider(const json::Value& value) {
   return value.is_object() && good("options") && good("settings");
 }
 
+// A mistake in what a plugin is allowed, such as a grant that does not exist.
+bool is_in_allow(const std::string& pointer) {
+  constexpr std::string_view policies = "/plugins/policies/";
+  if (pointer.compare(0, policies.size(), policies) != 0) return false;
+  const auto member = pointer.find('/', policies.size());
+  constexpr std::string_view allow = "/allow/";
+  return member != pointer.npos && pointer.compare(member, allow.size(), allow) == 0;
+}
+
+json::Value without(const json::Value& value, const std::string& at,
+                    const std::set<std::string>& left_out) {
+  if (value.is_object()) {
+    json::Object out;
+    for (const auto& [name, item] : value.as_object()) {
+      const auto pointer = at + '/' + json::escape_pointer(name);
+      if (left_out.count(pointer) == 0) out.set(name, without(item, pointer, left_out));
+    }
+    return out;
+  }
+  if (!value.is_array()) return value;
+  json::Array out;
+  for (std::size_t i = 0; i < value.as_array().size(); ++i) {
+    const auto pointer = at + '/' + std::to_string(i);
+    if (left_out.count(pointer) == 0)
+      out.push_back(without(value.as_array()[i], pointer, left_out));
+  }
+  return out;
+}
+
+// What is left when wrong grants are, and nothing else is wrong: with a pin or a user that cannot
+// be read, a plugin would run less guarded than its author meant it to.
+json::Value without_wrong_grants(const json::Value& plugins,
+                                 const std::vector<ConfigIssue>& issues) {
+  std::set<std::string> wrong;
+  for (const ConfigIssue& issue : issues) {
+    if (!concerns(issue, "/plugins")) continue;
+    if (!is_in_allow(issue.issue.pointer)) return nullptr;
+    wrong.insert(issue.issue.pointer);
+  }
+  json::Object kept;
+  kept.set("plugins", without(plugins, "/plugins", wrong));
+  return host_schema().validate(kept).empty() ? *kept.find("plugins") : json::Value(nullptr);
+}
+
 // Of a document with issues: the parts that they leave alone. Mistakes inside options and settings
 // are of no concern here, their reader takes any object.
 void read_draft(HostConfig& config, const std::vector<ConfigIssue>& issues) {
@@ -177,8 +222,11 @@ void read_draft(HostConfig& config, const std::vector<ConfigIssue>& issues) {
     const auto concerned = [&, pointer = '/' + name](const ConfigIssue& issue) {
       return concerns(issue, pointer);
     };
-    const bool whole = name == "plugins" || name == "secrets";
-    if (whole && std::none_of(issues.begin(), issues.end(), concerned)) kept.set(name, value);
+    if (name == "plugins")
+      if (auto plugins = without_wrong_grants(value, issues); !plugins.is_null())
+        kept.set(name, std::move(plugins));
+    if (name == "secrets" && std::none_of(issues.begin(), issues.end(), concerned))
+      kept.set(name, value);
     const bool named = !text_of(member(value, "provider")).empty();
     if (name == "sandbox" && named && is_provider(value)) kept.set(name, value);
     if (name != "providers" || !value.is_object()) continue;

@@ -13,10 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plugin/names.hpp"
 #include "plugin/pinned.hpp"
 #include "sandforge/abi.h"
-#include "sandforge/support/suggest.hpp"
-#include "services/plugin_host.hpp"
 
 namespace sandforge::plugin {
 namespace {
@@ -198,22 +197,14 @@ bool check_schemas(LoadAttempt& attempt, const Manifest& manifest, const SchemaC
 }
 
 bool check_services(LoadAttempt& attempt, const Manifest& manifest) {
-  const std::vector<std::string> known = services::service_names();
-  std::vector<std::string> missing;
-  std::string named;
-  for (const std::string& name : manifest.services) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    missing.push_back(name);
-    named += (named.empty() ? "" : ", ") + name;
-    if (const auto near = nearest_name(name, known))
-      named += fmt::format(" (did you mean {}?)", *near);
-  }
+  const auto missing = unknown_services(manifest);
   if (missing.empty()) return true;
   refuse(
       attempt, LoadStage::missing_dependency,
       fmt::format("its manifest names {} that this host does not offer: {}",
-                  missing.size() == 1 ? "a service" : "services", named),
-      fmt::format("this host offers {}: another version may offer more", fmt::join(known, ", ")));
+                  missing.size() == 1 ? "a service" : "services", list_unknown_services(missing)),
+      fmt::format("this host offers {}: another version may offer more",
+                  fmt::join(kServiceNames, ", ")));
   attempt.details.set("missingServices", json::Array(missing.begin(), missing.end()));
   return false;
 }

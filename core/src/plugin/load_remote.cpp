@@ -42,6 +42,21 @@ bool PluginLoader::isolates(const PluginFile& file) const {
   return !options_.runner.program.empty() && !ours;
 }
 
+std::vector<std::string> PluginLoader::not_granted(const PluginFile& file) const {
+  std::vector<std::string> out;
+  if (!isolates(file)) return out;
+  const auto policy = policy_of(file.manifest.name);
+  const auto& named = file.manifest.services;
+  const auto ask = [&](const char* service, bool granted) {
+    if (!granted && std::find(named.begin(), named.end(), service) != named.end())
+      out.emplace_back(service);
+  };
+  ask("process", policy.process);
+  ask("http", !policy.hosts.empty() || !policy.unix_sockets.empty());
+  ask("secrets", !policy.secrets.empty());
+  return out;
+}
+
 PluginLoader::Loaded PluginLoader::load_remote(const PluginFile& file) {
   Loaded out;
   auto inspected = plugin::inspect(file.path, file.origin, file.sha256);

@@ -231,6 +231,25 @@ bool plugin::is_name(std::string_view text) {
   });
 }
 
+std::vector<std::string> plugin::unknown_services(const Manifest& manifest) {
+  std::vector<std::string> out;
+  for (const std::string& name : manifest.services)
+    if (std::find(kServiceNames.begin(), kServiceNames.end(), name) == kServiceNames.end())
+      out.push_back(name);
+  return out;
+}
+
+std::string plugin::list_unknown_services(const std::vector<std::string>& names) {
+  const std::vector<std::string> known(kServiceNames.begin(), kServiceNames.end());
+  std::string out;
+  for (const std::string& name : names) {
+    out += (out.empty() ? "" : ", ") + name;
+    if (const auto near = nearest_name(name, known))
+      out += fmt::format(" (did you mean {}?)", *near);
+  }
+  return out;
+}
+
 Result<Manifest> parse_manifest(std::string_view text) {
   json::Limits limits;
   limits.bytes = kMaxBytes;

@@ -218,6 +218,7 @@ std::vector<ProviderInfo> ProviderRegistry::list() const {
       const auto loaded = loaded_.find(info.path);
       info.loaded = loaded != loaded_.end();
       info.in_process = loader_.isolates(*entry->file);
+      info.not_granted = loader_.not_granted(*entry->file);
       if (info.loaded) info.faults = loaded->second->faults.total();
     } else {
       info.loaded = true;

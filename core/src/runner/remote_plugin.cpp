@@ -24,9 +24,9 @@ class GrantedSecrets final : public SecretSource {
       return inner_->get(plugin, std::move(scope), std::move(name), std::move(done));
     std::move(done)(
         Error(Status::unsupported,
-              fmt::format("the secret {} is not granted to the plugin {}: list it under "
-                          "plugins.policies.{}.allow.secrets",
-                          name, plugin, plugin),
+              fmt::format("the secret {} is not granted to the plugin {}: what grants it is "
+                          "plugins: {{policies: {{{}: {{allow: {{secrets: [\"{}\"]}}}}}}}}",
+                          name, plugin, plugin, name),
               "grant.secret"));
   }
 

@@ -56,12 +56,13 @@ std::uint32_t log_level(sf_host*) noexcept {
 
 sf_status refuse_process(sf_host* host, const sf_error_sink* err) {
   const std::string& name = services::PluginHost::of(host).plugin().name();
-  return plugin::refuse(err, Error(Status::unsupported,
-                                   "the plugin " + name +
-                                       " may not run commands on this machine: the configuration "
-                                       "grants it by plugins.policies." +
-                                       name + ".allow.process",
-                                   "grant.process"));
+  return plugin::refuse(err,
+                        Error(Status::unsupported,
+                              "the plugin " + name +
+                                  " may not run commands on this machine: the configuration "
+                                  "does not grant it; what grants it is plugins: {policies: {" +
+                                  name + ": {allow: {process: true}}}}",
+                              "grant.process"));
 }
 
 const sf_process_service kNoProcess = {

@@ -15,9 +15,10 @@ namespace {
 Error not_granted(const std::string& plugin, const std::string& where, const char* member,
                   const char* reason) {
   return Error(Status::unsupported,
-               fmt::format("the plugin {} may not connect to {}: the configuration grants it by "
-                           "plugins.policies.{}.allow.{}",
-                           plugin, where, plugin, member),
+               fmt::format("the plugin {} may not connect to {}: the configuration does not grant "
+                           "it; what grants it is plugins: {{policies: {{{}: {{allow: {{{}: "
+                           "[\"{}\"]}}}}}}}}",
+                           plugin, where, plugin, member, where),
                reason);
 }
 

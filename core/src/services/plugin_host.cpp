@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plugin/abi_text.hpp"
+#include "plugin/names.hpp"
 #include "plugin/plugin.hpp"
 #include "sandforge/ext/host_clock.h"
 #include "sandforge/ext/host_env.h"
@@ -54,15 +55,14 @@ constexpr std::array<Service, 9> kServices = {{
     {SF_SERVICE_PROCESS, "process", process_service, with_guest},
     {SF_SERVICE_HTTP, "http", http_service, with_runtime},
 }};
+constexpr bool are_those_of_manifests() {
+  for (std::size_t i = 0; i < kServices.size(); ++i)
+    if (std::string_view(kServices[i].name) != plugin::kServiceNames[i]) return false;
+  return kServices.size() == plugin::kServiceNames.size();
+}
+static_assert(are_those_of_manifests());
 
 }  // namespace
-
-std::vector<std::string> service_names() {
-  std::vector<std::string> out;
-  for (const Service& service : kServices)
-    out.emplace_back(service.name);
-  return out;
-}
 
 bool is_offered(std::string_view name, const HostServices& services) {
   return std::any_of(kServices.begin(), kServices.end(), [&](const Service& service) {

@@ -86,8 +86,6 @@ std::string why_not_private(const std::filesystem::path& path, uid_t owner);
 void tell_folder(const HostServices& services, std::string_view plugin,
                  const std::filesystem::path& path, std::string_view why);
 
-// Every service that there may be, by the names of manifests. [any]
-std::vector<std::string> service_names();
 // Whether this host has set it up, or has something in its place. [any]
 bool is_offered(std::string_view name, const HostServices& services);
 

@@ -33,6 +33,7 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
   bool names_machine(const SessionRecord& record) const;
   void remove(const Error& error);
   void give_up(const Error& error);
+  bool made_nothing(const Error& error) const;
   void fail(Error error);
 
   std::shared_ptr<SessionBackend> backend_;
@@ -43,6 +44,7 @@ class StartCall final : public Pending, public std::enable_shared_from_this<Star
   std::shared_ptr<SandboxBackend> target_;
   std::shared_ptr<Pending> inner_;
   std::optional<ProviderSandboxId> known_;    // before this start
+  bool had_none_ = false;                     // no machine was ever asked for, or none was made
   bool leftovers_ = false;                    // set-up began on this machine, and did not end
   std::optional<ProviderSandboxId> noticed_;  // told by this start
   bool writing_identity_ = false;
@@ -205,7 +207,9 @@ class SessionBackend final : public SandboxBackend,
     if (gone) {
       change = no_machine;
     } else if (!acted) {
-      change = [](SessionRecord& record) { record.status = SessionStatus::error; };
+      change = [](SessionRecord& record) {
+        if (!has_no_machine(record)) record.status = SessionStatus::error;
+      };
     }
     auto self = shared_from_this();
     core_->update(lane(), std::move(change),
@@ -254,6 +258,7 @@ void StartCall::claimed(Result<SessionRecord> record) {
   }
   if (cancelled_->load()) return fail(Error(Status::cancelled, "the start was cancelled"));
   known_ = record->sandbox_id;
+  had_none_ = record->status == SessionStatus::created && !known_;
   leftovers_ = !record->plan.repositories.empty() &&
                (record->setup == SetupState::running || record->setup == SetupState::failed);
   request_.idempotency_key = record->start_key;
@@ -382,12 +387,28 @@ void StartCall::give_up(const Error& error) {
                            [self = shared_from_this(), error] { std::move(self->done_)(error); });
 }
 
+// Whether this start has certainly made no machine: then the record is what it was before.
+bool StartCall::made_nothing(const Error& error) const {
+  if (!had_none_ || noticed_ || error.may_have_started) return false;
+  switch (error.code) {
+    case Status::cancelled:
+    case Status::timeout:
+    case Status::crashed:
+    case Status::transport_lost:
+    case Status::internal:
+      return false;
+    default:
+      return !result_ || !*result_;
+  }
+}
+
 void StartCall::fail(Error error) {
   auto self = shared_from_this();
+  const auto status = made_nothing(error) ? SessionStatus::created : SessionStatus::error;
   if (identity_error_ && error.code != identity_error_->code)
     error.details.set("identity", to_json(*identity_error_));
   backend_->core().update(
-      backend_->lane(), [](SessionRecord& r) { r.status = SessionStatus::error; },
+      backend_->lane(), [status](SessionRecord& r) { r.status = status; },
       [self, error = std::move(error)](Result<SessionRecord> written) {
         if (!written && written.error().code != error.code)
           self->backend_->core().warn(written.error());

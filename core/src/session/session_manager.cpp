@@ -289,7 +289,8 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
         [self, done, id, spare_used, revision, tries](Result<void> removed) {
           if (!removed && removed.error().reason == "session.not_found")
             return std::move(*done)(Result<void>());
-          if (!removed) return std::move(*done)(std::move(removed).error());
+          if (!removed)
+            return self->erase_without_machine(id, spare_used, std::move(removed).error(), done);
           self->erase(id, *revision, spare_used, done, tries);
         },
         [revision, spare_used](const std::shared_ptr<SessionImpl>& session, Handler<void> next) {
@@ -318,6 +319,26 @@ class Manager final : public SessionManager, public std::enable_shared_from_this
         [self, id, spare_used, done, tries](Result<void> erased) {
           const bool changed = !erased && erased.error().reason == "store.revision";
           if (changed && tries > 1) return self->destroy_and_erase(id, spare_used, done, tries - 1);
+          std::move (*done)(std::move(erased));
+        });
+  }
+
+  // Its provider failed to remove a machine, or to open. Where there is none that does not matter.
+  void erase_without_machine(const SessionId& id, bool spare_used, Error error,
+                             const std::shared_ptr<Handler<void>>& done) {
+    auto self = shared_from_this();
+    store_call<void>(
+        services_->runtime, lane_,
+        [self, id, spare_used, error = std::move(error)]() -> Result<void> {
+          auto found = self->services_->store->find(id);
+          // Nor while another host is about to start it.
+          if (!found || !*found || (*found)->claim || !has_no_machine(**found)) return error;
+          if (spare_used)
+            if (auto unused = self->unused(id); !unused) return unused;
+          return self->services_->store->erase(id, (*found)->revision);
+        },
+        [self, id, done](Result<void> erased) {
+          if (erased) self->evict(id);
           std::move (*done)(std::move(erased));
         });
   }

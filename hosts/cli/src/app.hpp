@@ -90,6 +90,19 @@ class App {
     std::string message() const;
   };
   std::vector<UnfitPolicy> unfit_policies(const ConfigPtr& config);
+  // A host service that a plugin in a process of its own needs, and that nothing grants it.
+  struct MissingGrant {
+    std::string plugin;
+    std::string service;
+    std::string means;    // what the service is for
+    std::string pointer;  // where the configuration could say it; empty without one
+    std::string add;      // where to write which line
+    bool used = false;    // the configuration has options or settings of its provider
+    std::string message() const;
+  };
+  // Of all plugins that were found, those of the configuration first. What the configuration
+  // refuses in so many words (`process: false`) is not missing.
+  std::vector<MissingGrant> missing_grants(const ConfigPtr& config);
   // The command that shows every plugin as this call finds it.
   std::string doctor_command(const ConfigPtr& config) const;
   std::optional<std::string> resolve(const std::string& reference, const ConfigPtr& config);

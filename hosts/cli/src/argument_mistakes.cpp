@@ -26,7 +26,8 @@ std::string unexpected_word(const std::string& word, const KnownWords& known) {
   }
   if (!known.subcommands.empty())
     return "unknown subcommand '" + word + "'" + did_you_mean(word, known.subcommands);
-  return "the word '" + word + "' is not expected here; a command to run follows after --";
+  return "the word '" + word + "' is not expected here; " +
+         (known.command ? "a command to run follows after --" : "see --help of the subcommand");
 }
 
 std::string bad_repository(const std::string& text, const std::string& why) {

@@ -9,6 +9,7 @@ namespace sandforge::cli {
 struct KnownWords {
   std::vector<std::string> options;      // with their dashes
   std::vector<std::string> subcommands;  // that could stand here
+  bool command = false;                  // the subcommand runs what follows after "--"
 };
 
 // One sentence, with the known word that was most likely meant.

@@ -83,6 +83,13 @@ Result<std::string> parse_project_name(const std::string& text) {
     good = good && (is_letter(c) || (c >= '0' && c <= '9') || dash);
     before = c;
   }
+  for (const char* taken : {"local", "docker", "e2b", "platform", "none", "custom"})
+    if (text == taken || text == std::string("sandforge-") + taken)
+      return Error(Status::invalid,
+                   "'" + text +
+                       "' is a name of sandforge's own: of two providers or plugins with one "
+                       "name, a host has only the first that it finds",
+                   "cli.taken_name");
   if (good) return text;
   return Error(Status::invalid,
                "'" + text +

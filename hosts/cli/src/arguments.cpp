@@ -19,6 +19,10 @@
 namespace sandforge::cli {
 namespace {
 
+constexpr const char* kFolderStays =
+    "Of the provider local the folder of a session stays, with the checkouts in it, below\n"
+    "the option root; it is removed by hand. Its processes end, and its name is forgotten.";
+
 constexpr const char* kLevels = "debug, info, warn, error or off";
 
 std::optional<LogLevel> parse_level(const std::string& text) {
@@ -221,7 +225,7 @@ struct Builder {
     sub->footer(
         "The command follows after --, and runs without a shell:\n"
         "  sandforge run --provider local -- make test\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kFolderStays) + "\n\n" + kExitCodeTable);
     add_session(*sub, run.session);
     add_session_name(*sub, run.session,
                      "Name of the session; one that exists already is used and kept.\n"
@@ -269,8 +273,9 @@ struct Builder {
     auto* sub = app.add_subcommand("cp", "Copy files between this machine and a session");
     sub->footer(
         "One of the two is SESSION:PATH; a path that is relative starts at the session's\n"
-        "working directory. A local path with a colon is written ./a:b. - is standard\n"
-        "input or output:\n"
+        "working directory. A local path with a colon is written ./a:b. A link that is\n"
+        "named is followed; pipes, sockets and devices are left out, with a warning. - is\n"
+        "standard input or output:\n"
         "  sandforge cp notes.txt SESSION:work/\n"
         "  sandforge cp -r SESSION:work/out .\n"
         "  sandforge cp SESSION:log - | tail\n\n" +
@@ -321,12 +326,17 @@ struct Builder {
         "A session that is made or destroyed and started again under its name boots from the\n"
         "checkpoint of that name; another one with --from:\n"
         "  sandforge snapshot mine --name base\n"
-        "  sandforge start --session other --from base\n\n" +
+        "  sandforge start --session other --from base\n"
+        "Checkpoints outlive their session; then the provider leads to them:\n"
+        "  sandforge snapshot --provider local --list\n\n" +
         std::string(kExitCodeTable));
-    sub->add_option("SESSION", snapshot.session, "The session")
-        ->required()
+    sub->add_option("SESSION", snapshot.session, "The session; not with --provider")
         ->type_name("")
         ->transform(unmarked());
+    sub->add_option("--provider", snapshot.provider,
+                    "With --list and --remove, in place of a session: whose checkpoints\n"
+                    "they are, with the options of --config")
+        ->type_name("NAME");
     const auto named = [&](const char* option, std::optional<std::string>& to, const char* text) {
       sub->add_option_function<std::string>(
              option,
@@ -339,10 +349,18 @@ struct Builder {
     named("--name", snapshot.name,
           "Name of the checkpoint; else that of the session, if it was given\n"
           "one. A checkpoint that has it already is replaced");
-    sub->add_flag("--list", snapshot.list, "List the checkpoints that the session's provider has");
+    sub->add_flag("--list", snapshot.list, "List the checkpoints that the provider has");
 
     named("--remove", snapshot.remove, "Delete this checkpoint; nothing else ever does");
     on(sub, [this] {
+      const bool of_provider = !snapshot.provider.empty();
+      if (snapshot.session.empty() && !of_provider)
+        throw CLI::ValidationError("SESSION is required, or --provider with --list or --remove");
+      if (!snapshot.session.empty() && of_provider)
+        throw CLI::ValidationError("SESSION and --provider exclude each other");
+      if (of_provider && !snapshot.list && !snapshot.remove)
+        throw CLI::ValidationError(
+            "--provider needs --list or --remove: only a session is captured");
       if (snapshot.list + snapshot.name.has_value() + snapshot.remove.has_value() > 1)
         throw CLI::ValidationError("--name, --list and --remove exclude each other");
       return Subcommand(snapshot);
@@ -351,6 +369,8 @@ struct Builder {
 
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
+    sub->footer(std::string(kFolderStays) + "\nCheckpoints stay, too: see snapshot --remove.\n\n" +
+                kExitCodeTable);
     sub->add_option("SESSION", remove.sessions, "The sessions")
         ->required()
         ->type_name("")
@@ -526,6 +546,7 @@ const CLI::App& innermost(const CLI::App& app) {
 KnownWords known_words(const CLI::App& root) {
   KnownWords known;
   const auto& inner = innermost(root);
+  known.command = inner.get_name() == "run" || inner.get_name() == "exec";
   for (const auto* app = &inner; app != nullptr; app = app->get_parent())
     for (const auto* option : app->get_options()) {
       for (const auto& name : option->get_lnames())

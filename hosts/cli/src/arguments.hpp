@@ -78,7 +78,8 @@ struct RemoveArguments {
   bool force = false;
 };
 struct SnapshotArguments {
-  std::string session;
+  std::string session;              // empty: the provider is named
+  std::string provider;             // list and remove need no session
   std::optional<std::string> name;  // empty: the session's own
   bool list = false;
   std::optional<std::string> remove;

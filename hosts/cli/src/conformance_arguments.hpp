@@ -24,10 +24,13 @@ inline void add_conformance_options(CLI::App& sub, ConformanceArguments& to) {
                  "Options of the provider, YAML or JSON; ${SANDFORGE_CASE_DIR} in\n"
                  "them is a folder of each case")
       ->type_name("FILE");
-  sub.add_option("--include", to.include, "Only these cases, such as 'cases.A*'; repeatable")
+  sub.add_option("--include", to.include,
+                 "Only these cases, by their whole id: * stands for any text, ? for one\n"
+                 "character, as in 'cases.A*'; repeatable. --list shows the ids")
       ->type_name("GLOB")
       ->allow_extra_args(false);
-  sub.add_option("--exclude", to.exclude, "Not these cases; repeatable")
+  sub.add_option("--exclude", to.exclude,
+                 "Not these cases, in the same form; goes over --include; repeatable")
       ->type_name("GLOB")
       ->allow_extra_args(false);
   sub.add_option("--cases", to.case_files, "Cases of your own beside the suite's; repeatable")

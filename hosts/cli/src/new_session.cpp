@@ -189,6 +189,22 @@ StartedInfo start_session(App& app, const Session& session, const SessionArgumen
   return info;
 }
 
+bool remove_without_machine(App& app, const NewSession& opened) {
+  if (opened.existed) return false;
+  const auto& id = opened.session->id();
+  const auto found = app.store().find(id);
+  if (!found || !*found || !has_no_machine(**found)) return false;
+  try {
+    app.manager().destroy(id);
+    app.interrupts().say_at_exit({});
+    return true;
+  } catch (const Exception& failure) {
+    app.terminal().warn("the session '" + id.str() +
+                        "' was not removed: " + failure.error().message);
+    return false;
+  }
+}
+
 bool is_known(App& app, const Session& session) {
   const auto found = app.store().find(session.id());
   return !found || found->has_value();

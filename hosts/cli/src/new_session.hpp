@@ -29,6 +29,10 @@ StartedInfo start_session(App& app, const Session& session, const SessionArgumen
 // Set-up options that tell of their steps as the arguments want it.
 SetupOptions setup_options(App& app, const SessionArguments& arguments);
 
+// After a start that failed: removes what this call has recorded, where no machine was made of it.
+// False: the session stays, if it is still there.
+bool remove_without_machine(App& app, const NewSession& opened);
+
 // Whether it is still there: another call may have removed it.
 bool is_known(App& app, const Session& session);
 

@@ -70,12 +70,66 @@ std::string show_text(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// What stands before the sign, but not inside of brackets.
+std::string_view left_of(std::string_view expression, std::string_view sign) {
+  int depth = 0;
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    const char c = expression[i];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (depth == 0 && c == ' ' &&
+        expression.substr(i + 1, sign.size() + 1) == std::string(sign) + " ")
+      return expression.substr(0, i);
+  }
+  return expression;
+}
+
+// "to_string(build.status)" and "(build.ready)": the inner part, where it is one of its own.
+std::string_view without_wrapping(std::string_view text) {
+  for (const std::string_view head : {"to_string(", "("}) {
+    if (text.substr(0, head.size()) != head || text.back() != ')') continue;
+    const auto inner = text.substr(head.size(), text.size() - head.size() - 1);
+    int depth = 0;
+    bool whole = true;
+    for (const char c : inner) {
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+      whole = whole && depth >= 0;
+    }
+    if (whole) return without_wrapping(inner);
+  }
+  return text;
+}
+
+struct Sign {
+  std::string_view sign, holds, fails;
+};
+constexpr std::array<Sign, 6> kSigns = {{{"==", "must be ", "must be something else"},
+                                         {"!=", "must be something else", "must be "},
+                                         {"<", "must be less than ", "must be at least "},
+                                         {"<=", "must be at most ", "must be more than "},
+                                         {">", "must be more than ", "must be at most "},
+                                         {">=", "must be at least ", "must be less than "}}};
+
+}  // namespace
+
+std::string words_for(const Judged& judged, std::string_view expression, bool expected) {
+  for (const Sign& one : kSigns) {
+    if (one.sign != judged.sign) continue;
+    const auto must = expected ? one.holds : one.fails;
+    // Of two that are the same, one is enough.
+    return std::string(without_wrapping(left_of(expression, one.sign))) + " is " + judged.left +
+           ", and " + std::string(must) + (must.back() == ' ' ? judged.right : "");
+  }
+  return std::string(expected ? "this must hold, and does not: "
+                              : "this must not hold, and does: ") +
+         std::string(without_wrapping(expression));
+}
+
 bool record(const Judged& judged, const char* expression, bool expected) {
   if (judged.good == expected) return true;
-  std::string line = expected ? "expected: " : "expected not: ";
-  line += expression;
-  if (!judged.values.empty()) line += "\n    is: " + judged.values;
-  findings().add(line);
+  findings().add(words_for(judged, expression, expected));
   return false;
 }
 

@@ -84,7 +84,8 @@ std::string show(const std::chrono::duration<Rep, Period>& value) {
 
 struct Judged {
   bool good;
-  std::string values;
+  std::string_view sign = {};  // of a comparison that does not hold; empty: there was none
+  std::string left = {}, right = {};
 };
 
 #pragma GCC diagnostic push
@@ -117,13 +118,12 @@ class Left {
   Judged operator>=(const R& right) const {
     return judge(value_ >= right, ">=", right);
   }
-  operator Judged() const { return {static_cast<bool>(value_), {}}; }
+  operator Judged() const { return {static_cast<bool>(value_)}; }
 
  private:
   template <class R>
   Judged judge(bool good, const char* sign, const R& right) const {
-    if (good) return {true, {}};
-    return {false, show(value_) + " " + sign + " " + show(right)};
+    return {good, sign, show(value_), show(right)};
   }
   const T& value_;
 };
@@ -136,6 +136,8 @@ struct Decompose {
   }
 };
 
+// What does not hold, as a sentence: "result.exit_code is 1, and must be 0".
+std::string words_for(const Judged& judged, std::string_view expression, bool expected);
 bool record(const Judged& judged, const char* expression, bool expected);
 
 class Note {
@@ -153,10 +155,11 @@ void check_throws(const char* expression, Call&& call) {
   } catch (const Wanted&) {
     return;
   } catch (const std::exception& other) {
-    findings().add(std::string(expression) + " threw another error: " + other.what());
+    findings().add("another error than the one that " + std::string(expression) +
+                   " must end with: " + other.what());
     return;
   }
-  findings().add(std::string(expression) + " threw nothing");
+  findings().add("there was no error, and " + std::string(expression) + " must end with one");
 }
 
 template <class Call>
@@ -164,7 +167,7 @@ void check_nothrow(const char* expression, Call&& call) {
   try {
     call();
   } catch (const std::exception& error) {
-    findings().add(std::string(expression) + " threw: " + error.what());
+    findings().add(std::string(expression) + " must succeed, and failed: " + error.what());
   }
 }
 
@@ -176,7 +179,7 @@ Error error_of(Call&& call) {
   } catch (const Exception& e) {
     return e.error();
   }
-  findings().add("no error was thrown");
+  findings().add("there was no error, and there must be one");
   throw Abandoned{};
 }
 

@@ -90,7 +90,7 @@ class Steps {
     try {
       act(verb, step, expect);
       if (expect != nullptr && expect->find("error") != nullptr)
-        findings().add("no error was thrown");
+        findings().add("there was no error, and the step expects one");
       return;
     } catch (const Exception& thrown) {
       if (expect == nullptr || expect->find("error") == nullptr) {

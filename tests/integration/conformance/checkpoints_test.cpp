@@ -24,17 +24,18 @@ TEST_CASE("checkpoints of local, and of the example for authors, are right") {
 }
 
 TEST_CASE("each fault of checkpoints is found by its case") {
-  check_each_is_found(CROOKED_CHECKPOINTS_PLUGIN,
-                      {
-                          {"destroys checkpoints", "cases.E01", "kept.has_value()"},
-                          {"forgets the files", "cases.E01", "round-"},
-                          {"answers connected", "cases.E01", "StartOutcome::created"},
-                          {"captures nothing", "cases.E01", "kept.has_value()"},
-                          {"keeps what is removed", "cases.E01", "is still there"},
-                          {"changes the seed", "cases.E02", "kept->created_at_ns"},
-                          {"says base", "cases.E02", "provenance"},
-                          {"starts from nothing", "cases.E02.from", "no error was thrown"},
-                          {"captures by itself", "cases.E03", "before"},
-                          {"captures at the end", "cases.D02.checkpoint", "\"after\""},
-                      });
+  check_each_is_found(
+      CROOKED_CHECKPOINTS_PLUGIN,
+      {
+          {"destroys checkpoints", "cases.E01", "kept.has_value()"},
+          {"forgets the files", "cases.E01", "round-"},
+          {"answers connected", "cases.E01", "must be created"},
+          {"captures nothing", "cases.E01", "kept.has_value()"},
+          {"keeps what is removed", "cases.E01", "is still there"},
+          {"changes the seed", "cases.E02", "kept->created_at_ns"},
+          {"says base", "cases.E02", "provenance"},
+          {"starts from nothing", "cases.E02.from", "there was no error, and there must be one"},
+          {"captures by itself", "cases.E03", "before"},
+          {"captures at the end", "cases.D02.checkpoint", "\"after\""},
+      });
 }

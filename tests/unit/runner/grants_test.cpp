@@ -92,8 +92,8 @@ TEST_CASE("nothing is granted by default, and the refusal names the grant", "[ru
   const auto sandbox = host.make();
   CHECK(say(*sandbox, "env UNRULY_GIVEN") == "(not set)");
   CHECK(say(*sandbox, "secret my-token") ==
-        "error 12: the secret my-token is not granted to the plugin unruly: list it under "
-        "plugins.policies.unruly.allow.secrets");
+        "error 12: the secret my-token is not granted to the plugin unruly: what grants it is "
+        "plugins: {policies: {unruly: {allow: {secrets: [\"my-token\"]}}}}");
   // The host takes calls of a plugin in their order: that answer came after the record.
   CHECK(host.log().find("plugins.policies.NAME.allow.env") != std::string::npos);
 }
@@ -122,11 +122,13 @@ TEST_CASE("requests go where the configuration grants it, and nowhere else", "[r
     const auto sandbox = host.make();
     CHECK(say(*sandbox, "http " + url) ==
           refused + url.substr(7) +
-              ": the configuration grants it by plugins.policies.unruly.allow.hosts");
+              ": the configuration does not grant it; what grants it is plugins: {policies: "
+              "{unruly: {allow: {hosts: [\"" +
+              url.substr(7) + "\"]}}}}");
     CHECK(say(*sandbox, "http unix:///run/x.sock") ==
           refused +
-              "/run/x.sock: the configuration grants it by "
-              "plugins.policies.unruly.allow.unixSockets");
+              "/run/x.sock: the configuration does not grant it; what grants it is plugins: "
+              "{policies: {unruly: {allow: {unixSockets: [\"/run/x.sock\"]}}}}");
     CHECK_FALSE(server.somebody_came());
   }
   SECTION("another port") {

@@ -71,8 +71,8 @@ TEST_CASE("http grants: unix sockets, by their path as it is written") {
   REQUIRE_FALSE(other);
   CHECK(other.error().reason == "grant.unix_sockets");
   CHECK(other.error().message ==
-        "the plugin p may not connect to /run/y: the configuration grants it by "
-        "plugins.policies.p.allow.unixSockets");
+        "the plugin p may not connect to /run/y: the configuration does not grant it; what grants "
+        "it is plugins: {policies: {p: {allow: {unixSockets: [\"/run/y\"]}}}}");
   CHECK_FALSE(check({{}, {"/run"}}, "unix:///run/y"));
 }
 

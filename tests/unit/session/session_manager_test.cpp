@@ -500,6 +500,38 @@ TEST_CASE("Destroy from another host, without a start, access or settings") {
   CHECK_FALSE(site.known("s1"));
 }
 
+TEST_CASE("What no machine was made of needs no provider to be removed") {
+  Site site;
+  const auto host = site.host();
+  host.manager->open(spec("s1"), OpenMode::create);
+  fake::StartScript script;
+  script.error = Error(Status::unavailable, "there is no engine");
+  SECTION("the start failed before there was one") {
+    site.world->next_start(script);
+    CHECK(error_of([&] { host.manager->start(SessionId("s1")); }).code == Status::unavailable);
+    CHECK(site.record("s1").status == SessionStatus::created);
+    site.world->next_destroy(Error(Status::unavailable, "there is no engine"));
+    host.manager->destroy(SessionId("s1"));
+    CHECK_FALSE(site.known("s1"));
+    return;
+  }
+  SECTION("it may have made one") {
+    script.error->may_have_started = true;
+  }
+  SECTION("it was cut short") {
+    script.error = Error(Status::timeout, "it took too long");
+  }
+  SECTION("it told of one") {
+    script.identity = ProviderSandboxId("early");
+  }
+  site.world->next_start(script);
+  error_of([&] { host.manager->start(SessionId("s1")); });
+  CHECK(site.record("s1").status == SessionStatus::error);
+  site.world->next_destroy(Error(Status::unavailable, "there is no engine"));
+  CHECK(error_of([&] { host.manager->destroy(SessionId("s1")); }).code == Status::unavailable);
+  CHECK(site.known("s1"));
+}
+
 TEST_CASE("A machine that cannot be removed keeps its record") {
   Site site;
   const auto host = site.host();

@@ -98,13 +98,24 @@ bool is_concerned(const std::vector<ConfigIssue>& issues, const ProviderConfig& 
   });
 }
 
+// With a mistake there, the plugins of the configuration were not looked for, or not all of them.
+bool concern_plugins(const std::vector<ConfigIssue>& issues) {
+  return std::any_of(issues.begin(), issues.end(), [](const ConfigIssue& issue) {
+    const auto& pointer = issue.issue.pointer;
+    return pointer == "/plugins" || pointer.compare(0, 9, "/plugins/") == 0;
+  });
+}
+
 std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
-                                          const std::string& name,
-                                          std::vector<std::string>& unchecked) {
+                                          const std::string& name, Checked& checked) {
+  auto& unchecked = checked.unchecked;
   try {
     auto& registry = app.registry(config);
     auto info = registry.find(name);
-    if (!info) {
+    if (!info && concern_plugins(checked.issues)) {
+      unchecked.push_back("the provider '" + name +
+                          "' was not found: the mistakes under plugins come first");
+    } else if (!info) {
       unchecked.push_back("the provider '" + name + "' is not installed" +
                           did_you_mean(name, registry.list()) +
                           refused_plugins(registry.report(), app.doctor_command(config)));
@@ -147,7 +158,7 @@ void check_one(App& app, const ConfigPtr& config, const ProviderConfig& provider
   if (std::any_of(out.issues.begin(), out.issues.end(),
                   [&](const ConfigIssue& issue) { return issue.issue.pointer == at; }))
     return;
-  const auto info = find_provider(app, config, provider.name, out.unchecked);
+  const auto info = find_provider(app, config, provider.name, out);
   if (!info) return;
   const auto options = compile_schema(info->options_schema, SchemaProfile::options);
   if (!options) {
@@ -185,6 +196,19 @@ void check_plugins(App& app, const ConfigPtr& config, Checked& out) {
         pointer += '/' + json::escape_pointer(name);
     Issue issue{pointer, "propertyNames", failure.error().message, {}, {}};
     out.issues.push_back({std::move(issue), config->source.key(pointer), true});
+  }
+}
+
+// What a provider of this configuration lacks, its first command would meet.
+void check_grants(App& app, const ConfigPtr& config, Checked& out) {
+  try {
+    for (const auto& missing : app.missing_grants(config)) {
+      if (!missing.used) continue;
+      Issue issue{missing.pointer, "required", missing.message(), {}, {}};
+      out.issues.push_back({std::move(issue), config->source.key(missing.pointer), true});
+    }
+  } catch (const Exception&) {
+    // Whoever looked for the plugins before has said why that cannot be done.
   }
 }
 
@@ -257,6 +281,7 @@ int config_check_command(App& app, const ConfigCheckArguments& arguments) {
   for (const auto& [name, provider] : config.providers)
     if (!config.sandbox || provider.pointer != config.sandbox->pointer)
       check_one(app, loaded.draft, provider, checked);
+  check_grants(app, loaded.draft, checked);
   std::stable_sort(checked.issues.begin(), checked.issues.end(),
                    [](const ConfigIssue& a, const ConfigIssue& b) {
                      return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);

@@ -111,7 +111,7 @@ class Copy {
     const bool up = arguments_.to.session.has_value();
     const std::string& from = arguments_.from.path;
     if (up && from == "-") {
-      upload_file("-", target_name(arguments_.to.path, "stdin"), 0);
+      upload_input();
     } else {
       up ? upload() : download();
     }
@@ -160,6 +160,17 @@ class Copy {
   std::string target_name(const std::string& to, const std::string& name) {
     const bool inside = to.back() == '/' || is_directory(to);
     return inside ? joined(to, name) : to;
+  }
+
+  // It has no name of its own.
+  void upload_input() {
+    const std::string& to = arguments_.to.path;
+    if (to.back() == '/' || is_directory(to))
+      throw_error(copy_error(Status::invalid, "standard input has no name, and " + to +
+                                                  " is a directory: name " + "the file, as in " +
+                                                  *arguments_.to.session + ":" +
+                                                  joined(to, "NAME")));
+    upload_file("-", to, 0);
   }
 
   void upload() {
@@ -223,6 +234,11 @@ class Copy {
     const bool tree =
         info.kind == FileKind::directory || (info.kind == FileKind::symlink && is_directory(from));
     if (tree && !arguments_.tree) throw_error(wants_tree(from));
+    // A link is followed: opening it says what it leads to.
+    if (!tree && info.kind != FileKind::regular && info.kind != FileKind::symlink) {
+      complete_ = false;
+      return skip(from);
+    }
     std::error_code ignored;
     const bool inside = to.back() == '/' || fs::is_directory(to, ignored);
     const std::string name = base_name(from);

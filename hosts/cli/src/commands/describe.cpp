@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "harmless.hpp"
@@ -57,6 +59,44 @@ std::string allowed(const json::Value& property) {
   return out.empty() ? "-" : out;
 }
 
+// The title and the first sentence, as far as they fit into a row.
+std::string one_line(const json::Value& property) {
+  constexpr std::size_t most = 110;
+  std::string text;
+  for (const char* name : {"title", "description"}) {
+    const auto* part = property.find(name);
+    if (part == nullptr || !part->is_string() || part->as_string().empty()) continue;
+    text += (text.empty() ? "" : ": ") + part->as_string();
+  }
+  text.resize(std::min(text.find('\n'), text.size()));
+  if (const auto end = text.find(". "); end != text.npos) text.resize(end + 1);
+  if (text.size() <= most) return text.empty() ? "-" : text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // not amid a character
+  return text.substr(0, end) + "…";
+}
+
+std::string type_of(const json::Value& property) {
+  const auto* type = property.find("type");
+  if (type == nullptr || !type->is_array()) return type == nullptr ? "any" : text_of(type);
+  std::string out;
+  for (const auto& one : type->as_array())
+    out += (out.empty() ? "" : " or ") + text_of(&one);
+  return out;
+}
+
+// What an operator sets, below `options` of the configuration.
+bool print_options(App& app, const json::Object& schema) {
+  const auto* properties = schema.find("properties");
+  if (properties == nullptr || !properties->is_object() || properties->as_object().empty())
+    return app.terminal().print("No options.\n");
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, property] : properties->as_object())
+    rows.push_back({key, type_of(property), text_of(property.find("default")), one_line(property)});
+  return app.terminal().print_table({"OPTION", "TYPE", "DEFAULT", "DESCRIPTION"}, rows);
+}
+
 bool print_settings(App& app, const json::Value& schema) {
   const auto* properties = schema.find("properties");
   if (properties == nullptr || !properties->is_object() || properties->as_object().empty())
@@ -97,8 +137,9 @@ int describe_command(App& app, const DescribeArguments& arguments) {
   const auto head = app.terminal().bold(harmless_line(arguments.provider)) + harmless_text(about) +
                     "\nTemplates: " + yes_or_no(description.has_template) + "\nBuilds: " + builds +
                     "\nFeatures:" + (features.empty() ? " none" : features) + "\n";
-  return app.terminal().exit_code_after(app.terminal().print(head) &&
-                                        print_settings(app, description.settings_schema));
+  return app.terminal().exit_code_after(
+      app.terminal().print(head) && print_options(app, provider->options_schema) &&
+      app.terminal().print("\n") && print_settings(app, description.settings_schema));
 }
 
 }  // namespace sandforge::cli

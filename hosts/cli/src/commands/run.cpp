@@ -105,9 +105,10 @@ int run_command(App& app, const RunArguments& arguments) {
   try {
     code = run_in(app, arguments, opened, stays);
   } catch (const Exception& failure) {
-    app.terminal().error(stays ? of_session(failure.error(), *opened.session) : failure.error());
+    const bool left = stays && !remove_without_machine(app, opened);
+    app.terminal().error(left ? of_session(failure.error(), *opened.session) : failure.error());
     code = failure_code(app, failure.error());
-    if (stays && !app.terminal().json() && is_known(app, *opened.session))
+    if (left && !app.terminal().json() && is_known(app, *opened.session))
       app.terminal().note("session " + opened.session->id().str());
   } catch (const std::exception&) {
     if (!stays) clean_up(app, *opened.session, kFailure);

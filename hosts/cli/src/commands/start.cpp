@@ -11,9 +11,10 @@ int start_command(App& app, const StartArguments& arguments) {
   try {
     info = start_session(app, session, arguments.session);
   } catch (const Exception& failure) {
-    app.terminal().error(of_session(failure.error(), session));
+    const bool removed = remove_without_machine(app, opened);
+    app.terminal().error(removed ? failure.error() : of_session(failure.error(), session));
     // Its machine may be there: the session stays, so that it can be started again or removed.
-    if (!app.terminal().json() && is_known(app, session))
+    if (!removed && !app.terminal().json() && is_known(app, session))
       app.terminal().note("session " + session.id().str() +
                           " was kept; remove it with: sandforge rm " + session.id().str());
     return failure_code(app, failure.error());

@@ -316,8 +316,14 @@ void cancelled_build(Host& host) {
     builds.ended(recipe, build);
     throw Absent{"builds.cancel"};
   }
+  const auto after = builds.get(recipe, build.id).status;
   const auto over = builds.ended(recipe, build);
-  if (over.status == BuildStatus::ready) unverified("the build was through before its cancel");
+  if (after == BuildStatus::ready) unverified("the build was through before its cancel");
+  if (over.status == BuildStatus::ready) {
+    findings().add("a cancel that succeeded did not end the build: it was " +
+                   std::string(to_string(after)) + " after it, and ready in the end");
+    throw Abandoned{};
+  }
   CHECK(to_string(over.status) == "failed");
   CHECK_NOTHROW(builds.cancel(recipe, build.id));
   CHECK(to_string(builds.ended(recipe, builds.start(recipe)).status) == "ready");
