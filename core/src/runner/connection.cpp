@@ -44,7 +44,7 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
     const std::lock_guard lock(mutex_);
     if (over_) return false;
     if (!queue_.empty()) {
-      if (queue_.size() + payload.size() <= kQueueLimit) {
+      if (queue_.size() - flushed_ + payload.size() <= kQueueLimit) {
         wire::append_frame(queue_, header, payload);
         return true;
       }
@@ -101,20 +101,24 @@ void Connection::close(const char* why) noexcept {
 }
 
 bool Connection::flush_queue(std::string& why) {
-  const bool waited = !queue_.empty();
-  while (!queue_.empty()) {
-    const auto sent =
-        ::send(socket_.get(), queue_.data(), queue_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (queue_.empty()) return true;
+  while (flushed_ < queue_.size()) {
+    const auto sent = ::send(socket_.get(), queue_.data() + flushed_, queue_.size() - flushed_,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
-      queue_.erase(0, static_cast<std::size_t>(sent));
+      flushed_ += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      // Never more than the half of it, so that no byte is moved often.
+      if (flushed_ > queue_.size() / 2) queue_.erase(0, std::exchange(flushed_, 0));
       return true;
     } else if (errno != EINTR) {
       why = why_failed(errno);
       return false;
     }
   }
-  if (waited) watch(EPOLL_CTL_MOD, socket_.get(), kArrivals, kSocket);
+  std::string().swap(queue_);
+  flushed_ = 0;
+  watch(EPOLL_CTL_MOD, socket_.get(), kArrivals, kSocket);
   return true;
 }
 

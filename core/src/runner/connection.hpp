@@ -105,6 +105,7 @@ class Connection {
 
   std::mutex mutex_;  // of sends, for these
   std::string queue_;
+  std::size_t flushed_ = 0;  // bytes at the front of it that have been sent
   std::string scratch_;
   int failed_ = 0;  // errno of a send that failed
   bool over_ = false;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -135,6 +136,43 @@ TEST_CASE("connection: an end is told by its cause", "[runner]") {
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
     CHECK(why == "its socket failed: Too many open files");
   }
+}
+
+TEST_CASE("connection: what waits to be sent costs the same for each byte of it", "[runner]") {
+  // Of the thread that sends it, in nanoseconds for each KiB.
+  const auto cost_of = [](std::size_t mib) {
+    Pair pair;
+    const int small = 8192;  // so that it is sent in many pieces
+    REQUIRE(::setsockopt(pair.ours.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    Connection connection(std::move(pair.ours), Connection::Full::queue);
+    connection.prepare([](const wire::runner::FrameView&) { return true; });
+    const std::string payload(64U << 10, 'x');
+    const std::size_t frames = mib * 16;
+    for (std::size_t i = 0; i < frames; ++i)
+      REQUIRE(connection.send(wire::runner::Header(), payload));
+    std::int64_t cost = 0;
+    std::thread reader([&] {
+      connection.read();
+      timespec used{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+      cost = std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+    });
+    std::string piece(256U << 10, '\0');
+    std::size_t left = frames * (wire::runner::kHeaderSize + payload.size());
+    while (left > 0) {
+      const auto got = ::recv(pair.theirs.get(), piece.data(), piece.size(), 0);
+      if (got <= 0) break;
+      left -= static_cast<std::size_t>(got);
+    }
+    CHECK(left == 0);
+    pair.theirs.reset();
+    reader.join();
+    return cost / static_cast<std::int64_t>(mib << 10);
+  };
+  const auto little = cost_of(2);
+  const auto much = cost_of(32);
+  CAPTURE(little, much);
+  CHECK(much < 4 * little);
 }
 
 TEST_CASE("connection: a reader runs the lane of its frame, and the other one reads on",
