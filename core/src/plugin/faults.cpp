@@ -24,13 +24,24 @@ void Faults::report(Fault fault, std::string_view what, std::uint64_t times) noe
     logger = logger_;
     relay = relay_;
   }
-  if (relay) return relay(static_cast<std::uint8_t>(fault), what, n);
-  if (!logger) return;
-  logger->write(LogLevel::warn, "a plugin broke a rule of the boundary",
-                {{"plugin", plugin_},
-                 {"fault", to_string(fault)},
-                 {"what", what},
-                 {"count", std::to_string(n)}});
+  if (relay) {
+    try {
+      relay(static_cast<std::uint8_t>(fault), what, n);
+    } catch (...) {
+      // No memory to tell of it: it is counted.
+    }
+  } else if (logger) {
+    log_fault(*logger, plugin_, fault, what, n);
+  }
+}
+
+void log_fault(Logger& logger, std::string_view plugin, Fault fault, std::string_view what,
+               std::uint64_t count) {
+  logger.write(LogLevel::warn, "a plugin broke a rule of the boundary",
+               {{"plugin", plugin},
+                {"fault", to_string(fault)},
+                {"what", what},
+                {"count", std::to_string(count)}});
 }
 
 std::uint64_t Faults::total() const noexcept {

@@ -57,4 +57,8 @@ class Faults {
   Relay relay_;
 };
 
+// The record of the log. [any]
+void log_fault(Logger& logger, std::string_view plugin, Fault fault, std::string_view what,
+               std::uint64_t count);
+
 }  // namespace sandforge::plugin

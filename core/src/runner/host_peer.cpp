@@ -382,11 +382,15 @@ bool HostPeer::on_frame(const wire::FrameView& frame) {
         settle(std::move(failed));
         return false;
       }
-      host_failed_ = ready->lacks_thread;
-      const auto services = plugin().host.services();
-      if (!ready->hardening.empty() && services && services->logger)
-        services->logger->write(LogLevel::info, "a plugin's process is less confined",
-                                {{"plugin", plugin().name()}, {"why", ready->hardening}});
+      // A process that can be used did not fail, whatever it says: losing it counts.
+      host_failed_ = ready->lacks_thread && !ready->attempt.usable();
+      if (!ready->hardening.empty())
+        post(frame.payload.size(), [this, why = std::move(ready->hardening)] {
+          const auto services = plugin().host.services();
+          if (!services || !services->logger) return;
+          services->logger->write(LogLevel::info, "a plugin's process is less confined",
+                                  {{"plugin", plugin().name()}, {"why", why}});
+        });
       settle(std::move(*ready));
       return true;
     }

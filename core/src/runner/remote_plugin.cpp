@@ -35,10 +35,23 @@ class GrantedSecrets final : public SecretSource {
   const std::set<std::string> granted_;
 };
 
-RemotePlugin::Setup with_grants(RemotePlugin::Setup setup) {
+// Most broken rules are found by the thread that reads from the process. The log, which may be
+// slow, is written on a lane.
+void log_on_lane(HostServices& services, const std::string& plugin) {
+  if (services.runtime == nullptr || !services.logger || services.on_fault) return;
+  services.on_fault = [lane = services.runtime->make_lane(), logger = services.logger, plugin](
+                          std::uint8_t kind, std::string_view what, std::uint64_t count) {
+    lane.post([logger, plugin, kind, what = std::string(what), count] {
+      plugin::log_fault(*logger, plugin, static_cast<plugin::Fault>(kind), what, count);
+    });
+  };
+}
+
+RemotePlugin::Setup for_process(RemotePlugin::Setup setup, const std::string& plugin) {
   auto services = std::make_shared<HostServices>(*setup.services);
   if (services->secrets)
     services->secrets = std::make_shared<GrantedSecrets>(services->secrets, setup.policy.secrets);
+  log_on_lane(*services, plugin);
   setup.services = std::move(services);
   return setup;
 }
@@ -125,7 +138,7 @@ sf_status table_open(const sf_open_request* request, sf_provider** provider,
 }  // namespace
 
 RemotePlugin::RemotePlugin(plugin::Plugin& plugin, Setup setup)
-    : plugin_(plugin), setup_(with_grants(std::move(setup))) {
+    : plugin_(plugin), setup_(for_process(std::move(setup), plugin.name())) {
   plugin_.host.attach(setup_.services);
 }
 

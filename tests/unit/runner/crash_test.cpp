@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "runner/greeting.hpp"
@@ -18,6 +19,25 @@ using test::error_of;
 using test::RunnerHost;
 
 namespace {
+
+std::string ready_frame(const runner::Ready& ready) {
+  wire::runner::Header header;
+  header.kind = wire::runner::Kind::ready;
+  std::string bytes;
+  wire::runner::append_frame(bytes, header, runner::encode(ready));
+  return bytes;
+}
+
+// A host whose runner stands behind fixtures/relay.cpp, which does what files beside it say.
+struct RelayedHost {
+  explicit RelayedHost(PluginPolicy policy = {}) : host(std::move(policy), program()) {}
+  std::filesystem::path program() const {
+    std::filesystem::create_symlink(SANDFORGE_RELAY, relay / "relay");
+    return relay / "relay";
+  }
+  test::TempDir relay;
+  RunnerHost host;
+};
 
 Error end_of(Sandbox& sandbox, const std::string& how) {
   const auto result = sandbox.execute_command("end " + how);
@@ -151,12 +171,9 @@ TEST_CASE("what keeps the host from starting a process is no fault of the plugin
 
   // The program was replaced by one of another build.
   end_of(*sandbox, "kill");
-  std::string ready = runner::encode(runner::Ready());
-  ready[8] = static_cast<char>(ready[8] ^ 1);  // of the fingerprint
-  wire::runner::Header header;
-  header.kind = wire::runner::Kind::ready;
-  std::string bytes;
-  wire::runner::append_frame(bytes, header, ready);
+  std::string bytes = ready_frame({});
+  char& fingerprint = bytes[wire::runner::kHeaderSize + 8];
+  fingerprint = static_cast<char>(fingerprint ^ 1);
   std::filesystem::remove(program);
   links.write("runner", "#!/bin/sh\ncat " + links.write("ready", bytes).string() +
                             " >&0\nexec cat >/dev/null\n");
@@ -243,19 +260,58 @@ TEST_CASE("operations that a process has under way are counted", "[runner]") {
 }
 
 TEST_CASE("a call with the number of one that runs breaks the protocol", "[runner]") {
-  test::TempDir relay;
-  const auto program = relay / "relay";
-  std::filesystem::create_symlink(SANDFORGE_RELAY, program);
-  relay.write("twice", "");
   PluginPolicy policy;
   policy.secrets = {"held-token"};
-  RunnerHost host(policy, program);
-  const auto sandbox = host.make();
+  RelayedHost relayed(policy);
+  relayed.relay.write("twice", "");
+  const auto sandbox = relayed.host.make();
   const auto result = sandbox->execute_command("secret held-token");
   REQUIRE(result.error);
   CHECK(result.error->code == Status::crashed);
   CHECK(result.error->message ==
         "plugin unruly: its process was ended: it sent a frame that breaks the protocol");
+}
+
+TEST_CASE("a process that was ready is no failure of the host, whatever it says of itself",
+          "[runner]") {
+  RelayedHost relayed;
+  runner::Ready forged;
+  forged.attempt.stage = LoadStage::loaded;
+  forged.lacks_thread = true;
+  // The second one is what the runner itself sends: it breaks the protocol.
+  relayed.relay.write("ready", ready_frame(forged) + ready_frame(forged));
+  std::optional<Error> last;
+  for (int i = 0; i < 12 && (!last || last->reason != "plugin.quarantined"); ++i)
+    last = error_of([&] { relayed.host.make()->start(); });
+  CHECK(last->reason == "plugin.quarantined");
+  CHECK_THAT(last->message, Catch::EndsWith("it sent a frame that breaks the protocol"));
+}
+
+TEST_CASE("a log that takes its time holds up no reader of a process", "[runner]") {
+  RelayedHost relayed;
+  RunnerHost& host = relayed.host;
+  const auto says_hello = [&] {
+    return std::async(std::launch::async, [&] { return host.make()->execute_command("hello"); });
+  };
+  const auto check_answer = [&](auto answer) {
+    const bool in_time = answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    host.hold_log(false);
+    CHECK(in_time);
+    CHECK(answer.get().out == "hello");
+  };
+  host.hold_log(true);
+  SECTION("what its kernel lacks") {
+    runner::Ready ready;
+    ready.attempt.stage = LoadStage::loaded;
+    ready.hardening = "no lock on this door";
+    relayed.relay.write("ready", ready_frame(ready));
+    check_answer(says_hello());
+  }
+  SECTION("a rule that is broken") {
+    relayed.relay.write("twice", "");
+    check_answer(says_hello());
+    CHECK(host.registry->find("unruly")->faults == 1);
+  }
 }
 
 TEST_CASE("a process that asks for more than the host can do is ended", "[runner]") {
