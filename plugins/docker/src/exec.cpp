@@ -25,6 +25,7 @@ constexpr std::size_t kLongestWord = 131'071;               // what Linux takes 
 constexpr std::size_t kLongestCommand = 1'900'000;          // of all of them together
 constexpr std::size_t kLongestFirst = 64 * 1024;            // held back before the command is known
 constexpr milliseconds kFirstLook = 200ms, kLastLook = 2s;  // at an exec whose output is open
+constexpr int kMissedLooks = 20;                            // then only its output tells its end
 constexpr milliseconds kQuiet = 100ms;                      // after its leader's end
 constexpr int kLongestHeld = 20;                            // of these: two seconds
 constexpr milliseconds kStartPatience = 10s;                // for the first line of what must end
@@ -376,6 +377,7 @@ Task<void> Exec::feed(std::shared_ptr<Exec> me) {
 Task<void> Exec::watch(std::shared_ptr<Exec> me) {
   try {
     std::uint64_t seen = 0;
+    int missed = 0;  // looks in a row that the engine did not answer
     bool leader_ended = false;
     milliseconds pause = kFirstLook;
     for (int held = 0; held < kLongestHeld;) {
@@ -388,9 +390,10 @@ Task<void> Exec::watch(std::shared_ptr<Exec> me) {
         if (quiet) break;
         continue;
       }
-      const HttpAnswer answer = co_await me->engine_.call("GET", "/exec/" + me->exec_id_ + "/json");
-      const auto now = wire::read_exec(answer.body);
-      leader_ended = answer.status == 200 && now && now->ended();
+      const std::optional<wire::ExecInfo> now = co_await look(me);
+      missed = now ? 0 : missed + 1;
+      if (missed > kMissedLooks) co_return;
+      leader_ended = now && now->ended();
       pause = std::min(pause * 3 / 2, kLastLook);
     }
     me->pipes_held_ = true;
@@ -584,6 +587,7 @@ Task<std::optional<wire::ExecInfo>> Exec::look(std::shared_ptr<Exec> me) {
     const HttpAnswer answer = co_await me->engine_.call("GET", "/exec/" + me->exec_id_ + "/json");
     if (answer.status == 200) co_return wire::read_exec(answer.body);
   } catch (const Error& error) {
+    if (error.code() == Code::cancelled) throw;
     plugin::Log::warn("the engine does not tell how a command ended",
                       {{"container", me->place_.container}, {"error", error.message()}});
   }

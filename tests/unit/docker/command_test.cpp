@@ -446,6 +446,25 @@ TEST_CASE("output that a child holds open does not hold up its command") {
   CHECK(engine.open_stream->stream->cancelled());
 }
 
+TEST_CASE("a look at a command that the engine does not answer is made again") {
+  for (const Answer& missed : {Answer::lost(SF_HTTP_NOT_CONNECTED, SF_UNAVAILABLE), Answer(500)}) {
+    FakeEngine engine;
+    engine.box->start();
+    engine.on_exec(
+        [](const std::string& nonce) {
+          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "hi"));
+          out.stays_open = true;
+          return out;
+        },
+        kEnded);
+    engine.on("GET /exec/e1/json", {missed, missed, missed, Answer(200, kEnded)});
+    const auto ran = engine.exec("sleep 30 & echo hi");
+    CHECK(ran.out == "hi");
+    CHECK(ran.outcome == SF_EXIT_EXITED);
+    CHECK(engine.count("GET /exec/e1/json") > 3);
+  }
+}
+
 TEST_CASE("an output that cannot be kept open does not hold up its command either") {
   for (const Answer& made :
        {Answer::lost(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST), Answer(500), Answer(201, "none")}) {
