@@ -1,7 +1,7 @@
 // Sandbox::create and clone: from a configuration to an unstarted sandbox.
-#include "base/random.hpp"
 #include "sandbox/sandbox_impl.hpp"
 #include "sandbox/validate.hpp"
+#include "sandforge/posix/system.hpp"
 
 namespace sandforge {
 namespace {
@@ -27,7 +27,7 @@ Result<void> complete(SandboxConfig& config) {
     return invalid("the sandbox id differs from the context's session id", "sandbox.id_mismatch");
   if (context->session_id) config.id = context->session_id->str();
   if (config.id.empty()) {
-    config.id = "sandbox-" + random_hex(10);
+    config.id = "sandbox-" + posix::random_hex(10);
     context->caller_chose_id = false;
   }
   if (auto bad = check_id(config.id)) return *std::move(bad);

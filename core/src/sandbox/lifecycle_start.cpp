@@ -1,9 +1,9 @@
 // Starting: environment, template, the provider's start, the hook.
-#include "base/random.hpp"
 #include "sandbox/features.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/lifecycle.hpp"
 #include "sandbox/validate.hpp"
+#include "sandforge/posix/system.hpp"
 
 namespace sandforge::sandbox {
 
@@ -62,7 +62,7 @@ Result<StartRequest> Lifecycle::start_request() {
   for (const auto& [name, value] : plan_.left_env)
     request.env[name] = value;
   // One key for all tries: what an interrupted one made is adopted, not made again.
-  if (idempotency_key_.empty()) idempotency_key_ = random_hex(16);
+  if (idempotency_key_.empty()) idempotency_key_ = posix::random_hex(16);
   request.idempotency_key = idempotency_key_;
   request.timeout = plan_.start_timeout;
   request.start_from = start_from_;

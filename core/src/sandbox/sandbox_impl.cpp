@@ -1,9 +1,9 @@
 #include "sandbox/sandbox_impl.hpp"
 
-#include "base/random.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandbox/validate.hpp"
 #include "sandforge/clock.hpp"
+#include "sandforge/posix/system.hpp"
 
 namespace sandforge::sandbox {
 namespace {
@@ -44,7 +44,7 @@ SandboxImpl::SandboxImpl(Runtime& runtime, std::shared_ptr<ProviderBackend> prov
       config_(std::move(config)),
       lane_(runtime.make_lane()),
       created_at_ns_(system_clock()->now_ns()),
-      request_prefix_(random_hex(8) + "-"),
+      request_prefix_(posix::random_hex(8) + "-"),
       deadlines_(std::make_shared<Deadlines>(runtime, lane_)),
       checkpoint_name_(own_checkpoint(config_)),
       captures_(std::make_shared<Captures>(

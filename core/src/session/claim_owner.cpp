@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "base/random.hpp"
+#include "sandforge/posix/system.hpp"
 
 namespace sandforge {
 namespace {
@@ -74,7 +74,7 @@ Found look_up(const std::string& owner) {
 
 std::string make_claim_owner() {
   const auto pid = std::to_string(::getpid());
-  return realm() + "/" + pid + ":" + start_time(pid) + "/" + random_hex(4);
+  return realm() + "/" + pid + ":" + start_time(pid) + "/" + posix::random_hex(4);
 }
 
 bool claim_owner_is_gone(const std::string& owner) {

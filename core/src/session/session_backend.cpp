@@ -1,6 +1,6 @@
 #include "session/session_backend.hpp"
 
-#include "base/random.hpp"
+#include "sandforge/posix/system.hpp"
 
 namespace sandforge {
 namespace {
@@ -170,7 +170,7 @@ class SessionBackend final : public SandboxBackend,
     record.status = SessionStatus::created;
     record.setup = SetupState::none;
     record.sandbox_id.reset();
-    record.start_key = random_hex(16);
+    record.start_key = posix::random_hex(16);
   }
 
   // spare: nothing is done when somebody else has the session open.
@@ -341,7 +341,7 @@ void StartCall::record_success() {
         if (fresh || r.generation == 0) {
           ++r.generation;
           r.setup = SetupState::none;
-          r.start_key = random_hex(16);  // this one has made its machine
+          r.start_key = posix::random_hex(16);  // this one has made its machine
         }
       },
       [self = shared_from_this(), fresh](Result<SessionRecord> written) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "base/random.hpp"
 #include "sandbox/lane_handler.hpp"
 #include "sandforge/clock.hpp"
+#include "sandforge/posix/system.hpp"
 #include "session/session_backend.hpp"
 #include "session/session_impl.hpp"
 
@@ -155,7 +155,7 @@ Result<SessionRecord> new_record(const SessionSpec& spec, bool caller_chose_id) 
       if (!url) return std::move(url).error();
       repository.url = url->url;
     }
-  record.start_key = random_hex(16);
+  record.start_key = posix::random_hex(16);
   record.created_at_ns = system_clock()->now_ns();
   record.last_used_at_ns = record.created_at_ns;
   return record;

@@ -1,4 +1,4 @@
-#include "base/random.hpp"
+#include "sandforge/posix/system.hpp"
 #include "sandforge/session.hpp"
 #include "sandforge/support/utf8.hpp"
 
@@ -32,7 +32,7 @@ Error session_exists(const SessionId& id) {
 }
 
 SessionId make_session_id() {
-  return SessionId("s-" + random_hex(8));
+  return SessionId("s-" + posix::random_hex(8));
 }
 
 }  // namespace sandforge

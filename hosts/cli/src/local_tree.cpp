@@ -29,16 +29,6 @@ namespace fs = std::filesystem;
   throw_error(Error(code, std::string(what) + " " + path + ": " + why, "file.local"));
 }
 
-std::string temporary_name() {
-  unsigned char random[8];
-  posix::random_bytes(random, sizeof random);
-  std::string out = ".sandforge-";
-  for (const unsigned char byte : random)
-    for (const int digit : {byte >> 4, byte & 15})
-      out += "0123456789abcdef"[digit];
-  return out;
-}
-
 }  // namespace
 
 Destination::Destination(const std::string& folder) : shown_(folder) {
@@ -82,7 +72,7 @@ Destination::File::File(posix::Fd folder, std::string name, std::string shown)
     : folder_(std::move(folder)),
       name_(std::move(name)),
       shown_(std::move(shown)),
-      temporary_(temporary_name()),
+      temporary_(".sandforge-" + posix::random_hex(8)),
       file_(::openat(folder_.get(), temporary_.c_str(),
                      O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600)) {
   if (file_) return;

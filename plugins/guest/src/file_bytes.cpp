@@ -134,21 +134,9 @@ class WriteTask final : public FileTask {
   }
 
  private:
-  static std::string new_name() {
-    unsigned char random[8];
-    posix::random_bytes(random, sizeof random);
-    std::string out = ".sandforge-";
-    for (const unsigned char byte : random) {
-      char digits[3];
-      std::snprintf(digits, sizeof digits, "%02x", byte);
-      out += digits;
-    }
-    return out;
-  }
-
   bool make_named() {
     for (int tries = 0; tries < kNameTries; ++tries) {
-      const std::string name = new_name();
+      const std::string name = ".sandforge-" + posix::random_hex(8);
       file_.reset(::openat(folder_.get(), name.c_str(),
                            O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
       if (file_) temporary_ = name;
@@ -161,7 +149,7 @@ class WriteTask final : public FileTask {
   bool give_name() {
     const std::string self = "/proc/self/fd/" + std::to_string(file_.get());
     for (int tries = 0; tries < kNameTries; ++tries) {
-      const std::string name = new_name();
+      const std::string name = ".sandforge-" + posix::random_hex(8);
       if (::linkat(AT_FDCWD, self.c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
         temporary_ = name;
         return true;

@@ -23,16 +23,6 @@ constexpr std::size_t kListedSize = wire::kMaxMessage / 4;  // of command lines 
 constexpr std::size_t kEnvironmentLimit = 2 * 1024 * 1024;
 constexpr int kOomDistance = 300;
 
-std::string random_hex(std::size_t bytes) {
-  std::string raw(bytes, '\0'), out;
-  posix::random_bytes(raw.data(), raw.size());
-  for (const char c : raw) {
-    out += "0123456789abcdef"[static_cast<unsigned char>(c) >> 4];
-    out += "0123456789abcdef"[static_cast<unsigned char>(c) & 15];
-  }
-  return out;
-}
-
 // As many descriptors as we may have; commands get back what we were started with.
 int raise_open_files() {
   struct rlimit limit = {};
@@ -49,7 +39,7 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
     : loop_(loop),
       options_(options),
       subreaper_(subreaper),
-      instance_(random_hex(16)),
+      instance_(posix::random_hex(16)),
       open_files_limit_(raise_open_files()),
       changed_signals_(posix::changed_signals()),
       null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),

@@ -103,4 +103,14 @@ void random_bytes(void* out, std::size_t size) noexcept {
   }
 }
 
+std::string random_hex(std::size_t bytes) {
+  std::string raw(bytes, '\0'), out;
+  random_bytes(raw.data(), raw.size());
+  for (const char c : raw) {
+    out += "0123456789abcdef"[static_cast<unsigned char>(c) >> 4];
+    out += "0123456789abcdef"[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
 }  // namespace sandforge::posix

@@ -56,4 +56,8 @@ TEST_CASE("clocks go on, and random bytes differ") {
   random_bytes(one.data(), one.size());
   random_bytes(two.data(), two.size());
   CHECK(one != two);
+  const std::string name = random_hex(16);
+  CHECK(name.size() == 32);
+  CHECK(name.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(name != random_hex(16));
 }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 #include <cstdint>
+#include <string>
 
 #include "sandforge/posix/fd.hpp"
 
@@ -26,5 +27,7 @@ std::int64_t unix_ms() noexcept;
 
 // Random bytes from the kernel; never fails (falls back to /dev/urandom, then to the clock).
 void random_bytes(void* out, std::size_t size) noexcept;
+// The same as two lower-case hexadecimal digits each: for names and keys that nobody chose.
+std::string random_hex(std::size_t bytes);
 
 }  // namespace sandforge::posix
