@@ -23,6 +23,9 @@ def test_a_session_that_is_removed_and_made_again(t):
     folder = told[0].split(" are in ")[1].split(" until ")[0]
     with open(os.path.join(folder, "file")) as file:
         assert file.read() == "newer\n"
+    t.sf("rm", "s")
+    assert os.path.exists(os.path.join(folder, "file"))
+    t.sf("start", "--provider", "local", "--session", "s")
     assert ids(t, "s") == ["s"]
     assert t.sf("snapshot", "s", "--remove", "s").text == "s\n"
     assert ids(t, "s") == []

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "sandforge/posix/system.hpp"
 #include "sandforge/support/json.hpp"
 #include "tree_copy.hpp"
 
@@ -24,7 +24,7 @@ constexpr char kStore[] = ".checkpoints";
 constexpr char kFiles[] = "files";
 constexpr char kAbout[] = "about.json";
 constexpr std::string_view kAside = ".tmp-";
-constexpr char kBefore[] = "before-checkpoint";  // in the guest's folder
+constexpr char kBefore[] = ".before-checkpoint";
 constexpr int kLooks = 5000;
 constexpr std::chrono::milliseconds kLookPause{2};
 constexpr std::size_t kMaxAbout = 64U << 10;
@@ -110,19 +110,7 @@ class Store {
 };
 
 std::string aside_name() {
-  unsigned char bytes[8];
-  std::size_t have = 0;
-  while (have < sizeof bytes) {
-    const auto n = ::getrandom(bytes + have, sizeof bytes - have, 0);
-    if (n > 0) have += static_cast<std::size_t>(n);
-  }
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out(kAside);
-  for (const unsigned char byte : bytes) {
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
-  }
-  return out;
+  return std::string(kAside) + posix::random_hex(8);
 }
 
 // A new folder beside the checkpoints, held until it has its place or is removed.
@@ -310,20 +298,24 @@ bool is_empty(int folder, const std::string& name) {
   return entries != nullptr;
 }
 
-// The files that destroy kept make room. They are not lost with a start that fails later on.
+// The files that destroy kept make room, and nothing of ours removes them. They are not lost with a
+// start that fails later on; the guest's folder says to the next one that this was done.
 Result set_before_aside(const SessionPlace& place, int root, Booted& out) {
   Descriptor guest;
   if (auto failed = make_guest_folder(place, guest)) return failed;
-  std::string name = kBefore;
+  const std::string shown = place.root + "/" + kBefore;
+  OpenedFolder kept;
+  if (auto failed = open_child(root, kBefore, shown, true, kept)) return failed;
+  std::string name = place.name;
   for (int n = 2;
-       ::renameat2(root, place.name.c_str(), guest.get(), name.c_str(), RENAME_NOREPLACE) != 0;
+       ::renameat2(root, place.name.c_str(), kept.fd.get(), name.c_str(), RENAME_NOREPLACE) != 0;
        ++n) {
     if (errno == ENOENT) return {};
     if (errno != EEXIST || n > kLooks) return system_failure(errno, "cannot move", place.folder());
-    name = kBefore + std::string("-") + std::to_string(n);
+    name = place.name + "~" + std::to_string(n);
   }
-  out.warnings.push_back("the session's files from before this start are in " +
-                         guest_folder(place) + "/" + name + " until it is destroyed again");
+  out.warnings.push_back("the session's files from before this start are in " + shown + "/" + name +
+                         " until somebody removes them");
   return {};
 }
 

@@ -3,6 +3,7 @@
 //   <root>/.checkpoints/<encoded name>/files/      a session's folder as it was
 //   <root>/.checkpoints/<encoded name>/about.json  name, time, size
 //   <root>/.checkpoints/.tmp-<random>/             one that is being made or removed
+//   <root>/.before-checkpoint/<session>[~2…]/      files in whose place one was booted
 //
 // No session id and no name of a checkpoint is encoded with a leading dot. A checkpoint is made
 // aside and takes its place, or changes places with the one before, by one rename: who is
@@ -56,8 +57,8 @@ struct Booted {
 };
 
 // Before the guest is started. A session has a machine while both its folder and its guest's are
-// there: then nothing is done, as when there is no checkpoint. The files that destroy kept move to
-// the guest's folder, where the next destroy removes them.
+// there: then nothing is done, as when there is no checkpoint. The files that destroy kept are
+// moved, and stay.
 std::optional<Failure> boot(const SessionPlace& place, const BootNames& names,
                             const CancelFlag& cancelled, Booted& out);
 

@@ -136,8 +136,7 @@ TEST_CASE("a machine that exists is not booted, whatever checkpoints there are")
   CHECK(site.read("file") == "newer");
 }
 
-TEST_CASE(
-    "after destroy the checkpoint counts, and what destroy kept is set aside until the next") {
+TEST_CASE("after destroy the checkpoint counts, and what destroy kept is set aside for good") {
   Site site;
   site.make_machine();
   site.write("file", "kept");
@@ -147,12 +146,17 @@ TEST_CASE(
   const auto booted = site.start(own("s"));
   CHECK(booted.from == BootedFrom::own);
   CHECK(site.read("file") == "kept");
-  const auto before = fs::path(guest_folder(site.place)) / "before-checkpoint";
+  const auto before = fs::path(site.place.root) / ".before-checkpoint/s";
   CHECK(sandforge::test::read_file(before / "file") == "newer");
   REQUIRE(booted.warnings.size() == 1);
   CHECK(booted.warnings[0].find(before.string()) != std::string::npos);
+  // No destroy removes what one has kept, and no later one takes its place.
+  site.write("file", "newest");
   site.destroy();
-  CHECK_FALSE(fs::exists(before));
+  CHECK(sandforge::test::read_file(before / "file") == "newer");
+  CHECK_THAT(site.start(own("s")).warnings.at(0), Catch::Contains(before.string() + "~2 "));
+  CHECK(sandforge::test::read_file(before / "file") == "newer");
+  CHECK(sandforge::test::read_file(fs::path(before.string() + "~2") / "file") == "newest");
   CHECK(site.names() == Names{"s"});
 }
 
