@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "runtime/kept_lane.hpp"
@@ -51,18 +52,17 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
       over_ = true;
       why_ = "it did not read what it was sent";
     } else {
-      scratch_.clear();
-      wire::append_frame(scratch_, header, payload);
-      std::string_view rest = scratch_;
-      while (!rest.empty()) {
-        sending_.store(true, std::memory_order_relaxed);
-        const auto sent = ::send(socket_.get(), rest.data(), rest.size(),
-                                 MSG_NOSIGNAL | (full_ == Full::queue ? MSG_DONTWAIT : 0));
-        sending_.store(false, std::memory_order_relaxed);
-        if (sent > 0) {
-          rest.remove_prefix(static_cast<std::size_t>(sent));
+      char head[wire::kHeaderSize];
+      wire::store_header(head, header, payload.size());
+      std::string_view rest[2] = {{head, sizeof head}, payload};
+      while (!rest[0].empty() || !rest[1].empty()) {
+        const auto sent = send_some(rest);
+        if (sent >= 0) {
+          const std::size_t of_head = std::min(static_cast<std::size_t>(sent), rest[0].size());
+          rest[0].remove_prefix(of_head);
+          rest[1].remove_prefix(static_cast<std::size_t>(sent) - of_head);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-          queue_.assign(rest);
+          queue_.append(rest[0]).append(rest[1]);
           watch(EPOLL_CTL_MOD, socket_.get(), kArrivals | EPOLLOUT, kSocket);
           break;
         } else if (errno != EINTR) {
@@ -72,7 +72,6 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
           break;
         }
       }
-      if (scratch_.capacity() > kTurn) std::string().swap(scratch_);
       if (!over_) return true;
     }
     over = over_;
@@ -83,6 +82,20 @@ bool Connection::send(const wire::Header& header, std::string_view payload) noex
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto woken = ::write(over_event_.get(), &one, sizeof one);
   return !over;
+}
+
+ssize_t Connection::send_some(const std::string_view (&parts)[2]) noexcept {
+  iovec pieces[2];
+  for (int i = 0; i < 2; ++i)
+    pieces[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  sending_.store(true, std::memory_order_relaxed);
+  const auto sent =
+      ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | (full_ == Full::queue ? MSG_DONTWAIT : 0));
+  sending_.store(false, std::memory_order_relaxed);
+  return sent;
 }
 
 // After an error: nobody would ever hear of a runner without its socket, nor it of the host's end.

@@ -72,7 +72,8 @@ class Connection {
   wire::ParseResult first(wire::FrameView& frame);
 
  private:
-  // With the lock of sends.
+  // With the lock of sends. As sendmsg(2).
+  ssize_t send_some(const std::string_view (&parts)[2]) noexcept;
   bool flush_queue(std::string& why);
   bool watch(int how, int descriptor, std::uint32_t events, std::size_t number) noexcept;
   bool read_some(std::string& why);
@@ -106,8 +107,7 @@ class Connection {
   std::mutex mutex_;  // of sends, for these
   std::string queue_;
   std::size_t flushed_ = 0;  // bytes at the front of it that have been sent
-  std::string scratch_;
-  int failed_ = 0;  // errno of a send that failed
+  int failed_ = 0;           // errno of a send that failed
   bool over_ = false;
   std::atomic<bool> sending_{false};
   const char* why_ = "";  // it was closed

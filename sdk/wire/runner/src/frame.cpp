@@ -6,14 +6,18 @@
 
 namespace sandforge::wire::runner {
 
+void store_header(char* out, const Header& header, std::size_t length) noexcept {
+  store(out, static_cast<std::uint32_t>(length));
+  store(out + 4, std::uint32_t{static_cast<std::uint8_t>(header.kind)});
+  store(out + 8, std::uint64_t{header.method});
+  store(out + 16, header.lane);
+  store(out + 24, header.target);
+  store(out + 32, header.id);
+}
+
 void append_frame(std::string& out, const Header& header, std::string_view payload) {
-  char bytes[kHeaderSize] = {};
-  store(bytes, static_cast<std::uint32_t>(payload.size()));
-  store(bytes + 4, static_cast<std::uint8_t>(header.kind));
-  store(bytes + 8, std::uint64_t{header.method});
-  store(bytes + 16, header.lane);
-  store(bytes + 24, header.target);
-  store(bytes + 32, header.id);
+  char bytes[kHeaderSize];
+  store_header(bytes, header, payload.size());
   out.append(bytes, kHeaderSize).append(payload);
 }
 

@@ -45,6 +45,8 @@ struct Header {
   std::uint64_t id = 0;
 };
 
+// Of a payload of so many bytes; out: kHeaderSize bytes.
+void store_header(char* out, const Header& header, std::size_t length) noexcept;
 void append_frame(std::string& out, const Header& header, std::string_view payload);
 
 // One whole frame found at the front of some bytes.
