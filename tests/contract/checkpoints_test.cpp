@@ -2,6 +2,10 @@
 // own, and what is left on disk afterwards.
 #include "contract/local_fixture.hpp"
 
+#include <unistd.h>
+
+#include <csignal>
+
 using namespace sandforge;
 using namespace sandforge::contract;
 
@@ -15,6 +19,13 @@ std::vector<std::string> names_of(Sandbox& sandbox) {
 }
 
 using Names = std::vector<std::string>;
+
+pid_t parent_of(pid_t pid) {
+  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat.rfind(") ");
+  // After the state, one letter.
+  return name_end == std::string::npos ? -1 : std::stoi(stat.substr(name_end + 4));
+}
 
 }  // namespace
 
@@ -84,6 +95,28 @@ TEST_CASE_METHOD(LocalFixture, "E03 nothing is captured without a name, and of w
 }
 
 TEST_CASE_METHOD(LocalFixture,
+                 "E01 a plugin whose process was lost never says that nothing is there to capture",
+                 "[cases.E01]") {
+  const auto sandbox = started();
+  const auto why_not_captured = [&]() -> std::string {
+    try {
+      const auto result = sandbox->snapshot();
+      CHECK(result.checkpoint.has_value());
+      return {};
+    } catch (const Exception& e) {
+      return e.error().reason;
+    }
+  };
+  for (const pid_t pid : processes_with("sandforge-runner"))
+    if (parent_of(pid) == ::getpid()) ::kill(pid, SIGKILL);
+  if (in_process()) CHECK(eventually([&] { return why_not_captured() == "plugin.restarted"; }));
+  // A command connects the machine again.
+  CHECK(sandbox->exec({"true"}).success);
+  CHECK(why_not_captured().empty());
+  sandbox->remove_checkpoint("s");
+}
+
+TEST_CASE_METHOD(LocalFixture,
                  "D02 what came after the checkpoint is set aside, and no destroy removes it",
                  "[cases.D02]") {
   const auto sandbox = started();
@@ -105,5 +138,4 @@ TEST_CASE_METHOD(LocalFixture,
   sandbox->remove_checkpoint("s");
   sandbox->destroy();
   CHECK(fs::exists(aside / "after"));
-  fs::remove_all(aside.parent_path());  // by whom they belong to
 }

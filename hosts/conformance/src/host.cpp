@@ -197,6 +197,15 @@ fs::path Host::scratch() {
 void Host::keep_folder_of(const Sandbox& sandbox) {
   if (!has("destroy.keeps_directory")) return;
   if (const auto place = sandbox.working_directory()) kept_.insert(fs::path(*place));
+  // A start from a checkpoint may set aside what destroy has kept, where it says so; what earlier
+  // ones did lies beside it.
+  const auto started = sandbox.started();
+  for (const auto& warning : started ? started->warnings : std::vector<std::string>()) {
+    const auto at = warning.find(base().string() + "/");
+    if (at == std::string::npos) continue;
+    const fs::path beside = fs::path(warning.substr(at, warning.find(' ', at) - at)).parent_path();
+    if (beside != base()) kept_.insert(beside);
+  }
 }
 
 void Host::finish() {
