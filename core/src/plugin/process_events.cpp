@@ -61,14 +61,15 @@ ProcessEvents::ProcessEvents(std::shared_ptr<SandboxCore> core, std::uint64_t wi
 
 void ProcessEvents::started(const sf_process_started* started) {
   const Entry entry(*this, "on_started");
+  bool twice = false, late = false;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(seen_started_, true)) {
-      plugin_.faults.report(Fault::out_of_order, "on_started twice");
-      return;
-    }
-    if (delivered_ > 0) plugin_.faults.report(Fault::out_of_order, "on_started after output");
+    twice = std::exchange(seen_started_, true);
+    late = delivered_ > 0;
   }
+  // Never with the lock: the log is somebody's code.
+  if (twice) return plugin_.faults.report(Fault::out_of_order, "on_started twice");
+  if (late) plugin_.faults.report(Fault::out_of_order, "on_started after output");
   Started event{ProcessId(), 0};
   if (started != nullptr && SF_HAS(started, pid)) {
     event = Started{ProcessId(copy_text(started->id, 4096)), started->pid};
@@ -92,21 +93,22 @@ void ProcessEvents::data(std::uint32_t channel, std::uint32_t flags, sf_bytes by
 }
 
 bool ProcessEvents::account(std::uint32_t flags, sf_bytes bytes) {
+  const bool empty = bytes.len == 0 || bytes.ptr == nullptr;
   std::uint64_t over = 0;
   {
     const std::lock_guard lock(mutex_);
     if (failed_) return false;
-    if (bytes.len == 0 || bytes.ptr == nullptr) {
-      if ((flags & SF_DATA_END) == 0 || bytes.len != 0)
-        plugin_.faults.report(Fault::missing_value, "on_data without bytes");
-      return false;
-    }
     const std::uint64_t left = granted_ - delivered_;
-    if (bytes.len <= left) {
+    if (!empty && bytes.len <= left) {
       delivered_ += bytes.len;
       return true;
     }
     over = bytes.len - left;
+  }
+  if (empty) {
+    if ((flags & SF_DATA_END) == 0 || bytes.len != 0)
+      plugin_.faults.report(Fault::missing_value, "on_data without bytes");
+    return false;
   }
   fail(Fault::over_credit, fmt::format("it delivered {} bytes more than were granted", over));
   return false;
@@ -129,13 +131,12 @@ void ProcessEvents::writable() {
 
 void ProcessEvents::exited(const sf_exit* exit) {
   const Entry entry(*this, "on_exit");
+  bool twice = false;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(seen_exit_, true)) {
-      plugin_.faults.report(Fault::out_of_order, "on_exit twice");
-      return;
-    }
+    twice = std::exchange(seen_exit_, true);
   }
+  if (twice) return plugin_.faults.report(Fault::out_of_order, "on_exit twice");
   if (exit == nullptr || !SF_HAS(exit, signal))
     plugin_.faults.report(Fault::missing_value, "on_exit without an exit");
   push(read_exit(exit));
@@ -145,15 +146,19 @@ void ProcessEvents::done(const sf_error* error, const sf_stream_end* end) {
   const Entry entry(*this, "done");
   Done event;
   if (error != nullptr) event.error = copy_error(plugin_, error, "the command");
-  const std::lock_guard lock(mutex_);
-  event.end.delivered = delivered_;
-  if (end != nullptr && SF_HAS(end, dropped)) {
-    event.end.dropped = end->dropped;
-    if (end->delivered != delivered_ && !failed_)
-      plugin_.faults.report(Fault::contradiction, "done counts other bytes than were delivered");
-  } else if (error == nullptr) {
-    plugin_.faults.report(Fault::missing_value, "done without its counts");
+  const bool counts = end != nullptr && SF_HAS(end, dropped);
+  if (counts) event.end.dropped = end->dropped;
+  bool contradicts = false;
+  {
+    const std::lock_guard lock(mutex_);
+    event.end.delivered = delivered_;
+    contradicts = counts && end->delivered != delivered_ && !failed_;
   }
+  if (contradicts)
+    plugin_.faults.report(Fault::contradiction, "done counts other bytes than were delivered");
+  if (!counts && error == nullptr)
+    plugin_.faults.report(Fault::missing_value, "done without its counts");
+  const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(event));
   if (!std::exchange(draining_, true)) lane_.post([self = shared_from_this()] { self->drain(); });
 }

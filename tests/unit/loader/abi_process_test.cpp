@@ -1,7 +1,10 @@
 // Processes of plugins, good and bad, behind core's interfaces.
 #include "plugin/process_events.hpp"
 
+#include <chrono>
+#include <future>
 #include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -291,6 +294,13 @@ TEST_CASE("process: bytes that come from inside grant are put in order") {
 TEST_CASE("process: events twice, out of order, after the end, and empty ones") {
   Bench bench;
   Running run(bench);
+  // Who reads the log may use the process, on any thread.
+  int held = 0;
+  std::vector<std::future<void>> grants;
+  bench.on_log = [&] {
+    grants.push_back(std::async(std::launch::async, [&] { run.process->grant(1); }));
+    if (grants.back().wait_for(std::chrono::seconds(10)) != std::future_status::ready) ++held;
+  };
   bench.on(bench.sandbox_lane, [&] {
     run.fake->data("early");
     run.fake->started();
@@ -309,6 +319,8 @@ TEST_CASE("process: events twice, out of order, after the end, and empty ones") 
   CHECK(bench.faults(Fault::missing_value) == 1);  // no bytes
   CHECK(bench.faults(Fault::contradiction) == 1);  // 99
   CHECK(bench.faults(Fault::late_callback) == 2);
+  CHECK(grants.size() == 7);
+  CHECK(held == 0);
 }
 
 TEST_CASE("process: null where there must be something") {

@@ -258,8 +258,11 @@ class Bench {
     services = std::make_shared<HostServices>();
     services->runtime = &runtime;
     services->logger = std::make_shared<Logger>([this](std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      log_ += line;
+      {
+        const std::lock_guard lock(mutex_);
+        log_ += line;
+      }
+      if (on_log) on_log();
     });
     Manifest manifest;
     manifest.name = "fake";
@@ -363,6 +366,7 @@ class Bench {
   const sf_files_ext* files = nullptr;
   const sf_snapshot_ext* snapshots = nullptr;
   std::function<sf_status(const sf_open_request&, sf_provider**, const sf_error_sink*)> on_open;
+  std::function<void()> on_log;  // by who logs, after the line was kept
 
  private:
   static Bench*& current() {
