@@ -24,6 +24,7 @@ const char kUsage[] =
     "  --log-bytes N          retained output of one process; 1048576\n"
     "  --log-total-bytes N    of all processes together; 67108864\n"
     "  --daemon               go into the background once connections are taken\n"
+    "  --own-environment      commands begin with the environment that the guest was given\n"
     "  --no-cgroup            make no control group for the processes, even where one can be made\n"
     "  --ready-fd N           write a byte here once connections are taken\n"
     "relay connects its standard input and output with that socket.\n";
@@ -86,6 +87,8 @@ void parse_serve(Arguments& args, CommandLine& line) {
       args.number(o.ready_fd, 1 << 20);
     else if (name == "--daemon")
       o.daemon = true;
+    else if (name == "--own-environment")
+      o.inherit = true;
     else if (name == "--no-cgroup")
       o.group = false;
     else if (name == "--root")

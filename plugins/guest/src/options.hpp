@@ -22,9 +22,10 @@ struct ServeOptions {
   std::int64_t ping_ms = 15000;  // of silence of a host; after four of them it is lost; 0: never
   std::size_t log_bytes = 1024 * 1024;
   std::size_t log_total_bytes = 64 * 1024 * 1024;
-  bool daemon = false;  // go into the background, return once the socket takes connections
-  bool keep = false;    // commands that are not detached outlive their connection too
-  bool group = true;    // a control group of its own, where one can be made
+  bool daemon = false;   // go into the background, return once the socket takes connections
+  bool keep = false;     // commands that are not detached outlive their connection too
+  bool inherit = false;  // commands get the guest's own environment, until it is replaced
+  bool group = true;     // a control group of its own, where one can be made
 };
 
 struct RelayOptions {

@@ -33,6 +33,17 @@ int raise_open_files() {
   return before > INT32_MAX ? 0 : static_cast<int>(before);
 }
 
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t split = text.find('=');
+    if (split != std::string::npos && split > 0)
+      out.emplace(text.substr(0, split), text.substr(split + 1));
+  }
+  return out;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subreaper)
@@ -48,6 +59,7 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
   std::string own;
   if (posix::read_file("/proc/self/oom_score_adj", own, 16))
     oom_score_ = std::min(1000, std::atoi(own.c_str()) + kOomDistance);
+  if (options.inherit) environment_ = own_environment();
   check_idle();
 }
 
