@@ -4,7 +4,7 @@
 #include <sandforge/plugin/factory.hpp>
 #include <sandforge/wire/docker/messages.hpp>
 
-#include "engine.hpp"
+#include "guest.hpp"
 
 namespace sandforge::docker {
 
@@ -39,6 +39,7 @@ class ProviderOptions {
   std::vector<std::string> command;
   json::Object host_config;  // as the engine takes it
   std::chrono::seconds stop_timeout{10};
+  std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
 
   static constexpr const char* kDefaultImage = "node:22-slim";
 };
@@ -50,6 +51,7 @@ class MachineSpec {
   std::string image;
   std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
+  std::string guest;  // hash of the program that is its first process; empty: the options' command
   std::vector<std::string> env;  // "NAME=value", or "NAME" to take it away from the image's
 
   // The body that creates it, for the session; the same options give the same hash,
