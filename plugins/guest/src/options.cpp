@@ -7,11 +7,12 @@
 namespace sandforge::guest {
 
 const char kUsage[] =
-    "usage: sandforge-guest serve (--socket PATH | --fd N) [options]\n"
+    "usage: sandforge-guest serve (--socket PATH | --fd N) [options] [-- COMMAND...]\n"
     "       sandforge-guest relay --socket PATH [--wait-ms N] [--write-deadline-ms N]\n"
     "       sandforge-guest --version\n"
     "\n"
-    "serve owns the processes of a sandbox and answers hosts on a Unix socket.\n"
+    "serve owns the processes of a sandbox and answers hosts on a Unix socket. With a command it\n"
+    "ends when that ends.\n"
     "  --root DIR             where commands run that name no folder\n"
     "  --files-root DIR       what file operations reach; the root\n"
     "  --files-link           that folder may be a symbolic link\n"
@@ -55,6 +56,11 @@ class Arguments {
     else
       out = parsed;
   }
+  void rest(std::vector<std::string>& out) {
+    out.assign(argv_ + at_, argv_ + argc_);
+    at_ = argc_;
+    if (out.empty()) line_.wrong = "-- needs a command";
+  }
   void unknown(std::string_view name) { line_.wrong = "unknown option " + std::string(name); }
 
  private:
@@ -87,6 +93,8 @@ void parse_serve(Arguments& args, CommandLine& line) {
       args.number(o.ready_fd, 1 << 20);
     else if (name == "--daemon")
       o.daemon = true;
+    else if (name == "--")
+      args.rest(o.main_command);
     else if (name == "--own-environment")
       o.inherit = true;
     else if (name == "--no-cgroup")
