@@ -194,10 +194,17 @@ Task<std::string> Machines::create_with_guest(MachineSpec spec, Machine& machine
   spec.guest = co_await guests_.hash();
   std::string why = guests_.wanted() && spec.guest.empty() ? guests_.why() : std::string();
   std::string id;
+  const std::string image = spec.checkpoint.empty() ? spec.image : spec.checkpoint;
+  if (!spec.guest.empty() && options_->has_command) {
+    const HttpAnswer answer =
+        co_await engine_.call("GET", "/images/" + percent_encode_path(image) + "/json");
+    engine_.throw_if_refused(answer, "look at the image");
+    const auto info = wire::read_image(answer.body);
+    if (info && info->entrypoint) spec.entrypoint = *info->entrypoint;
+  }
   if (!spec.guest.empty()) {
     id = co_await create(spec, machine);
     if (!machine.created) co_return id;
-    const std::string image = spec.checkpoint.empty() ? spec.image : spec.checkpoint;
     why = co_await guests_.fill(id, spec.guest, image);
     if (why.empty()) co_return id;
     co_await plugin::with_stop(plugin::StopToken(), remove_one(id));

@@ -163,8 +163,7 @@ bool may_mount(const Document& options) {
 
 std::shared_ptr<GuestProgram> read_guest(const Document& options, const plugin::Host& host) {
   const std::string path = options.string("commandPath").value_or("auto");
-  // The command is what ends the container when it ends: no guest stands above it.
-  if (path != "auto" || may_mount(options) || !texts(options, "command").empty()) return nullptr;
+  if (path != "auto" || may_mount(options)) return nullptr;
   const std::optional<std::string> folder = host.folder(SF_PATH_PLUGIN);
   return folder ? std::make_shared<GuestProgram>(*folder + "/sandforge-guest") : nullptr;
 }
@@ -221,7 +220,8 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   pull = read_pull(given);
   logins = read_logins(given);
   command = texts(given, "command");
-  if (command.empty()) command = kIdle;
+  has_command = !command.empty();
+  if (!has_command) command = kIdle;
   if (const Value* value = member(given, "labels"))
     for (const auto& [name, text] : value->as_object())
       labels.emplace_back(name, text.as_string());
@@ -251,7 +251,7 @@ std::string MachineSpec::hash(const ProviderOptions& options, const MachineSpec&
 namespace {
 
 // The guest becomes the first process, from a volume that only it may be read from.
-void add_guest(Object& body, const MachineSpec& spec) {
+void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& spec) {
   Object labels, volume_options, volume, tmpfs_options, tmpfs;
   labels.set(std::string(wire::kGuestLabel), spec.guest);
   volume_options.set("NoCopy", true);
@@ -275,8 +275,15 @@ void add_guest(Object& body, const MachineSpec& spec) {
   host.set("Mounts", std::move(mounts));
   body.set("HostConfig", std::move(host));
   body.set("Entrypoint", array_of({kGuestPath}));
-  body.set("Cmd", array_of({"serve", "--socket", kGuestSocket, "--root", spec.working_directory,
-                            "--files-root", "/", "--own-environment"}));
+  std::vector<std::string> words = {
+      "serve",        "--socket", kGuestSocket,       "--root", spec.working_directory,
+      "--files-root", "/",        "--own-environment"};
+  if (options.has_command) {
+    words.emplace_back("--");
+    words.insert(words.end(), spec.entrypoint.begin(), spec.entrypoint.end());
+    words.insert(words.end(), options.command.begin(), options.command.end());
+  }
+  body.set("Cmd", array_of(words));
 }
 
 }  // namespace
@@ -285,7 +292,7 @@ std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec&
                               const std::string& session_id) {
   Object body = body_of(options, spec);
   if (!spec.checkpoint.empty()) body.set("Image", spec.checkpoint);
-  if (!spec.guest.empty()) add_guest(body, spec);
+  if (!spec.guest.empty()) add_guest(body, options, spec);
   Object labels;
   for (const auto& [name, value] : labels_of(options, session_id, hash(options, spec)))
     labels.set(name, value);

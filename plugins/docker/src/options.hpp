@@ -37,6 +37,7 @@ class ProviderOptions {
   wire::Labels labels;
   std::vector<plugin::EnvEntry> env;
   std::vector<std::string> command;
+  bool has_command = false;  // it was given: the container ends with it
   json::Object host_config;  // as the engine takes it
   std::chrono::seconds stop_timeout{10};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
@@ -52,7 +53,8 @@ class MachineSpec {
   std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
   std::string guest;  // hash of the program that is its first process; empty: the options' command
-  std::vector<std::string> env;  // "NAME=value", or "NAME" to take it away from the image's
+  std::vector<std::string> entrypoint;  // of the image, ahead of a command that was given
+  std::vector<std::string> env;         // "NAME=value", or "NAME" to take it away from the image's
 
   // The body that creates it, for the session; the same options give the same hash,
   // from whatever checkpoint.

@@ -14,6 +14,7 @@ constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::int64_t kBytesPerMb = 1024 * 1024;
 constexpr std::size_t kRequestsKept = 1024;
 constexpr milliseconds kCaptureNap{50};
+constexpr milliseconds kGrace{2000};  // of commands, when their machine ends
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -126,13 +127,16 @@ void DockerSandbox::commands_end() noexcept {
 
 Task<void> DockerSandbox::stop(plugin::StopToken) {
   commands_end();
-  co_await end_commands();
+  // The container's own command is ended, too, and has its time.
+  milliseconds grace = kGrace;
+  if (options_->has_command) grace = options_->stop_timeout;
+  co_await end_commands(grace);
   co_await machines().stop();
 }
 
 Task<void> DockerSandbox::destroy(plugin::StopToken) {
   commands_end();
-  co_await end_commands();
+  co_await end_commands(kGrace);
   const std::vector<std::string> images = co_await machines().remove();
   container_.clear();
   has_guest_ = false;
@@ -295,13 +299,15 @@ Task<void> DockerSandbox::explain_loss(std::shared_ptr<GuestLink> link, std::str
 }
 
 // Terminate, a grace, kill: then nothing of a command is left to be cut.
-Task<void> DockerSandbox::end_commands() {
+Task<void> DockerSandbox::end_commands(milliseconds grace) {
   const std::shared_ptr<GuestLink> link = link_;
   if (link == nullptr || !link->up()) co_return;
   const auto answer = std::make_shared<Answer>();
   link->request(
-      [](guest_link::guest::GuestClient& client) {
-        return client.stop_all(guest_link::guest::StopAllRequest());
+      [grace](guest_link::guest::GuestClient& client) {
+        guest_link::guest::StopAllRequest request;
+        request.grace_ms = static_cast<std::uint64_t>(grace.count());
+        return client.stop_all(request);
       },
       std::make_shared<guest_link::ReplyListener>([answer, lane = lane()](const Failure* failure) {
         answer->told = true;

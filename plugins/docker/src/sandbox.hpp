@@ -49,7 +49,7 @@ class DockerSandbox : public plugin::CoSandbox,
   bool guest_takes(const plugin::Command& command) const;
   Task<void> join_guest(wire::ContainerInfo container, std::vector<std::string>& warnings);
   Task<void> connect();
-  Task<void> end_commands();
+  Task<void> end_commands(milliseconds grace);
   Task<void> explain_loss(std::shared_ptr<GuestLink> link, std::string container);
   void drop_guest() noexcept;
   void must_be_new(const std::string& request);
