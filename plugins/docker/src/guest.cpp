@@ -19,10 +19,12 @@ namespace {
 
 constexpr const char* kProgramName = "sandforge-guest";
 constexpr const char* kMarkName = "whole";
+constexpr const char* kRunName = "run";
 constexpr const char* kRelayWaitMs = "10000";
 constexpr std::uint64_t kWindow = 1U << 20;  // as http requests give 64 KiB of it at first
 constexpr std::uint64_t kFirstWindow = 1U << 16;
 constexpr std::size_t kLongestSaid = 4096;  // of what a relay says when it fails
+constexpr milliseconds kHelloTime = std::chrono::seconds(15);
 constexpr milliseconds kUploadTime = std::chrono::minutes(2);
 
 // What an engine calls the machine that this program was made for.
@@ -51,6 +53,14 @@ std::string content_of(std::string_view archive) {
         return out;
     }
   }
+}
+
+wire::TarEntry entry_of(const char* name, std::size_t size) {
+  wire::TarEntry entry;
+  entry.path = name;
+  entry.mode = 0755;
+  entry.size = size;
+  return entry;
 }
 
 }  // namespace
@@ -130,11 +140,7 @@ Task<std::string> GuestVolumes::make_helper(std::string hash, std::string image)
   co_return made->id;
 }
 
-Task<void> GuestVolumes::put(std::string helper, std::string name, std::string bytes) {
-  wire::TarEntry entry;
-  entry.path = name;
-  entry.mode = 0755;
-  entry.size = bytes.size();
+Task<void> GuestVolumes::put(std::string helper, wire::TarEntry entry, std::string bytes) {
   std::string archive = wire::TarWriter::header(entry) + bytes +
                         wire::TarWriter::padding(entry.size) + wire::TarWriter::finish();
   const HttpAnswer answer =
@@ -144,14 +150,20 @@ Task<void> GuestVolumes::put(std::string helper, std::string name, std::string b
 }
 
 Task<void> GuestVolumes::fill_by(std::string helper, std::string bytes) {
-  co_await put(helper, kProgramName, bytes);
+  co_await put(helper, entry_of(kProgramName, bytes.size()), bytes);
+  // A tmpfs takes the mode of the folder that it covers: whoever the guest runs as makes its own
+  // there.
+  wire::TarEntry run = entry_of(kRunName, 0);
+  run.type = wire::TarType::directory;
+  run.mode = 01777;
+  co_await put(helper, run, std::string());
   const HttpAnswer back = co_await engine_.call(
       "GET", "/containers/" + helper + "/archive?path=" + kGuestPath, std::string(), kUploadTime);
   engine_.throw_if_refused(back, "give the guest's program back");
   if (content_of(back.body) != bytes)
     throw fault(Code::unavailable, "docker.guest_volume",
                 "the engine does not keep the guest's program as it was sent");
-  co_await put(helper, kMarkName, "\n");
+  co_await put(helper, entry_of(kMarkName, 1), std::string("\n"));
 }
 
 Task<std::string> GuestVolumes::fill(std::string container, std::string hash, std::string image) {
@@ -197,8 +209,8 @@ class Relay {
   std::string said;      // by the engine, or by the relay on stderr
   wire::Demultiplexer frames;
   bool told = false;
-  std::string failure;         // empty: the guest has greeted
-  std::function<void()> wake;  // on the lane
+  std::string failure;  // empty: the guest has greeted
+  std::function<void()> wake;
 
   static sf_http_events events(Relay* relay) noexcept {
     return {sizeof(sf_http_events), relay,
@@ -222,6 +234,12 @@ class Relay {
     }
     return false;
   }
+  // On the lane, in a task of its own.
+  void tell(const std::string& why) {
+    if (std::exchange(told, true)) return;
+    failure = why;
+    if (const auto go = std::exchange(wake, nullptr)) go();
+  }
   void add(std::string_view words) {
     said += words.substr(0, kLongestSaid - std::min(kLongestSaid, said.size()));
   }
@@ -229,7 +247,8 @@ class Relay {
 
 }  // namespace
 
-Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string container) {
+Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string container,
+                                               milliseconds silence) {
   wire::ExecRequest request;
   request.command = {kGuestPath, "relay", "--socket", kGuestSocket, "--wait-ms", kRelayWaitMs};
   request.directory = "/";
@@ -243,7 +262,8 @@ Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string conta
   const auto& services = plugin::detail::services();
   const auto relay = std::make_shared<Relay>();
   const auto link = std::make_shared<GuestLink>(services.host, services.executor,
-                                                guest_link::LaneRef(engine.lane().get()), 0);
+                                                guest_link::LaneRef(engine.lane().get()),
+                                                static_cast<std::uint64_t>(silence.count()));
   link->unwrap_by([relay](std::string_view& came, std::string_view& piece) {
     return relay->next(came, piece);
   });
@@ -255,21 +275,29 @@ Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string conta
     if (status == SF_OK) (*stream)->vtbl->grant(*stream, kWindow - kFirstWindow);
     return status;
   };
-  const auto ready = [relay = std::weak_ptr(relay), lane = engine.lane()](const Failure* failure) {
-    const auto to = relay.lock();
-    if (to == nullptr || std::exchange(to->told, true)) return;
-    if (failure != nullptr) to->failure = failure->message;
-    if (to->wake) lane.post(std::exchange(to->wake, nullptr));
+  // Inside an event of the link: who waits goes on behind it.
+  const auto ready = [weak = std::weak_ptr(relay), lane = engine.lane()](const Failure* failure) {
+    lane.post([weak, why = failure == nullptr ? std::string() : failure->message] {
+      if (const auto to = weak.lock()) to->tell(why);
+    });
   };
   plugin::detail::ErrorCatcher errors;
   errors.check(link->open(open, ready, errors.sink()));
-  const auto told = [relay](auto fn) { relay->wake = std::move(fn); };
+  plugin::StopSource greeted;
+  plugin::Coroutine::launch<void>(
+      engine.lane(), greeted.token(), [] { return plugin::sleep_for(kHelloTime); },
+      [relay](const std::exception_ptr& error, plugin::Void*) {
+        if (error == nullptr) relay->tell("it does not greet");
+      });
+  const auto told = [relay](auto fn) { relay->wake = [fn] { fn(); }; };
   if (!relay->told) co_await plugin::detail::wait_or_stop(told);
+  greeted.request_stop();
   if (relay->told && relay->failure.empty()) co_return link;
   link->close();
   HttpAnswer refused;
   refused.status = 400;
   refused.body = escape_controls(to_valid_utf8(relay->said));
+  if (refused.body.empty()) refused.body = relay->failure;
   // Not running any more: then that is the reason.
   co_await refuse_by_state(engine, container, refused, "reach the guest");
   throw fault(Code::unavailable, "docker.guest", "the guest does not answer");

@@ -5,6 +5,8 @@
 
 #include <mutex>
 
+#include <sandforge/wire/docker/tar.hpp>
+
 #include "engine.hpp"
 
 namespace sandforge::docker {
@@ -13,8 +15,8 @@ using guest_link::Failure;
 using guest_link::GuestLink;
 
 // Where it lies in every container that has one.
-inline constexpr const char* kGuestFolder = "/.sandforge/bin";
-inline constexpr const char* kGuestPath = "/.sandforge/bin/sandforge-guest";
+inline constexpr const char* kGuestFolder = "/.sandforge";
+inline constexpr const char* kGuestPath = "/.sandforge/sandforge-guest";
 inline constexpr const char* kGuestRun = "/.sandforge/run";  // its own tmpfs
 inline constexpr const char* kGuestSocket = "/.sandforge/run/guest/socket";
 
@@ -55,7 +57,7 @@ class GuestVolumes {
   Task<bool> is_filled(std::string container);
   Task<void> fill_by(std::string helper, std::string bytes);
   Task<std::string> make_helper(std::string hash, std::string image);
-  Task<void> put(std::string helper, std::string name, std::string bytes);
+  Task<void> put(std::string helper, wire::TarEntry entry, std::string bytes);
 
   Engine& engine_;
   const std::shared_ptr<GuestProgram> program_;
@@ -64,6 +66,8 @@ class GuestVolumes {
 
 // Reaches the guest of a container that runs, by one exec that carries all there is to say. Throws
 // Code::gone and Code::conflict as refuse_by_state, else Code::unavailable.
-Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string container);
+// silence: after which a guest that is asked something is silent.
+Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string container,
+                                               milliseconds silence);
 
 }  // namespace sandforge::docker

@@ -229,6 +229,7 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
     for (const auto& [name, text] : value->as_object())
       env.emplace_back(name, text.as_string());
   host_config = read_host_config(given);
+  guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
   guest = read_guest(given, opening.host());
   stop_timeout = std::chrono::seconds(given.integer("stopTimeout").value_or(10));
 }
@@ -262,7 +263,7 @@ void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& 
   volume.set("ReadOnly", true);
   volume.set("VolumeOptions", std::move(volume_options));
   tmpfs_options.set("SizeBytes", 1LL << 20);
-  tmpfs_options.set("Mode", 01777LL);  // whoever the guest runs as makes its own folder there
+  tmpfs_options.set("Mode", 01777LL);
   tmpfs.set("Type", "tmpfs");
   tmpfs.set("Target", kGuestRun);
   tmpfs.set("TmpfsOptions", std::move(tmpfs_options));

@@ -40,6 +40,7 @@ class ProviderOptions {
   bool has_command = false;  // it was given: the container ends with it
   json::Object host_config;  // as the engine takes it
   std::chrono::seconds stop_timeout{10};
+  milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
 
   static constexpr const char* kDefaultImage = "node:22-slim";

@@ -240,19 +240,45 @@ void DockerSandbox::drop_guest() noexcept {
   if (const auto link = std::exchange(link_, nullptr)) link->close_when_idle();
 }
 
+// A link may outlive this object, which it must not keep.
+void DockerSandbox::watch_link(const std::shared_ptr<GuestLink>& link) {
+  const std::weak_ptr<int> alive = alive_;
+  const std::weak_ptr<GuestLink> weak = link;
+  link->when_lost([this, alive, weak, container = container_] {
+    const auto lost = weak.lock();
+    if (alive.expired()) return lost->let_go();
+    const plugin::detail::Ref<plugin::detail::Object> keep(*this);
+    plugin::Coroutine::launch<void>(
+        lane(), plugin::StopToken(),
+        [this, keep, lost, container] { return explain_loss(lost, container); },
+        [lost](const std::exception_ptr&, plugin::Void*) { lost->let_go(); });
+  });
+  // Whoever is paused says nothing, and is not lost.
+  link->when_silent([this, alive, weak, container = container_] {
+    const auto silent = weak.lock();
+    if (alive.expired()) return silent->let_go();
+    const plugin::detail::Ref<plugin::detail::Object> keep(*this);
+    plugin::Coroutine::launch<bool>(
+        lane(), plugin::StopToken(), [this, keep, container] { return is_paused(container); },
+        [this, keep, silent](const std::exception_ptr&, bool* paused) {
+          if (paused == nullptr || !*paused) return silent->let_go();
+          plugin::Log::debug("a guest says nothing, because its container is paused", {});
+          watch_link(silent);
+          silent->go_on();
+        });
+  });
+}
+
+Task<bool> DockerSandbox::is_paused(std::string container) {
+  const HttpAnswer answer = co_await engine().call("GET", "/containers/" + container + "/json");
+  const auto now = wire::read_container(answer.body);
+  co_return answer.status == 200 && now && now->paused;
+}
+
 Task<void> DockerSandbox::connect() {
-  const std::shared_ptr<GuestLink> link = co_await connect_guest(engine(), container_);
-  // The link may outlive this object, which it must not keep.
-  link->when_lost(
-      [this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(link), container = container_] {
-        const auto lost = weak.lock();
-        if (alive.expired()) return lost->let_go();
-        const plugin::detail::Ref<plugin::detail::Object> keep(*this);
-        plugin::Coroutine::launch<void>(
-            lane(), plugin::StopToken(),
-            [this, keep, lost, container] { return explain_loss(lost, container); },
-            [lost](const std::exception_ptr&, plugin::Void*) { lost->let_go(); });
-      });
+  const std::shared_ptr<GuestLink> link =
+      co_await connect_guest(engine(), container_, options_->guest_silence);
+  watch_link(link);
   drop_guest();
   link_ = link;
   guest_switches_user_ = (link->hello().features & guest_link::guest::kFeatureUser) != 0 &&

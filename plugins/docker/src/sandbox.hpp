@@ -50,6 +50,8 @@ class DockerSandbox : public plugin::CoSandbox,
   Task<void> join_guest(wire::ContainerInfo container, std::vector<std::string>& warnings);
   Task<void> connect();
   Task<void> end_commands(milliseconds grace);
+  void watch_link(const std::shared_ptr<GuestLink>& link);
+  Task<bool> is_paused(std::string container);
   Task<void> explain_loss(std::shared_ptr<GuestLink> link, std::string container);
   void drop_guest() noexcept;
   void must_be_new(const std::string& request);

@@ -195,6 +195,13 @@ void GuestLink::let_go() {
   close();
 }
 
+void GuestLink::go_on() {
+  held_ = false;
+  if (gone_) return ended(nullptr);
+  flush();
+  watch();
+}
+
 void GuestLink::watch() {
   quiet_ = 0;
   arm();
