@@ -49,7 +49,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
             std::uint64_t silence_ms);
   ~GuestLink() override;
   // Called at most once, when the guest is silent. From then on nothing ends, also where the
-  // connection does, until let_go: then all that was asked is lost. Or until go_on: it has a reason.
+  // connection does, until let_go: then all that was asked is lost. Or until go_on: it has a
+  // reason.
   void when_silent(std::function<void()> work) { when_silent_ = std::move(work); }
   void let_go();
   void go_on();
