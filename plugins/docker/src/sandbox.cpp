@@ -40,6 +40,19 @@ guest_link::GuestOwner& owner_of(sf_sandbox* self) {
   return static_cast<DockerSandbox&>(plugin::SandboxBase::of(self));
 }
 
+// Why a guest could not be reached; nothing: its machine does not run, or is gone.
+std::optional<Failure> failure_of(const std::exception_ptr& error) {
+  if (!error) return std::nullopt;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& why) {
+    if (why.code() == Code::gone || why.code() == Code::conflict) return std::nullopt;
+    return Failure{static_cast<sf_status>(why.code()), "docker.guest", why.message(), {}, 0, false};
+  } catch (const std::exception& why) {
+    return Failure{SF_INTERNAL, "docker.guest", why.what(), {}, 0, false};
+  }
+}
+
 // A request to the guest whose answer is an end.
 class Answer {
  public:
@@ -365,8 +378,9 @@ void DockerSandbox::with_guest(guest_link::GuestFn then) {
   plugin::Coroutine::launch<void>(
       lane(), plugin::StopToken(),
       [this, there] { return there ? connect() : plugin::Coroutine::ready(); },
-      [this, keep, then](const std::exception_ptr&, plugin::Void*) {
+      [this, keep, then](const std::exception_ptr& error, plugin::Void*) {
         if (link_ && link_->up()) return then(nullptr, link_);
+        if (const auto failure = failure_of(error)) return then(&*failure, nullptr);
         const std::optional<Failure> why = unable();
         if (why->code == SF_UNSUPPORTED) return then(&*why, nullptr);
         then(nullptr, nullptr);
