@@ -308,7 +308,9 @@ Task<void> DockerSandbox::join_guest(wire::ContainerInfo container,
   try {
     co_await connect();
   } catch (const Error& error) {
-    if (error.code() == Code::cancelled || error.code() == Code::gone) throw;
+    // The machine is what is missing, then.
+    const Code code = error.code();
+    if (code == Code::cancelled || code == Code::gone || code == Code::conflict) throw;
     why = error.message();
   }
   if (why.empty()) co_return;

@@ -78,6 +78,7 @@ sf auto cp "$session:/workspace/blob" "$work/back" >/dev/null
 cmp "$work/blob" "$work/back" || fail "a file came back changed"
 
 # A host that is killed: its command ends, and another host goes on with the same guest.
+: >"$work/out"
 sf auto exec "$session" -- sh -c 'echo running; sleep 77' >"$work/out" 2>&1 &
 for _ in $(seq 200); do
   ! grep -q running "$work/out" || break
@@ -100,6 +101,7 @@ guest_process() {
 }
 # A command that waits for the file go, which the caller makes.
 wait_for_go() {
+  : >"$work/out"
   sf quick --log-level debug exec "$session" -- sh -c 'echo running; while [ ! -e go ]; do sleep 0.05; done; echo gone on' \
     >"$work/out" 2>"$work/err" &
   waiting=$!
