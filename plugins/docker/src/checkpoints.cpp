@@ -251,7 +251,7 @@ Task<plugin::Checkpoint> Checkpoints::capture(wire::ContainerInfo of, std::strin
   std::optional<wire::ImageInfo> origin = co_await inspect(of.image_id);
   if (!origin) {
     origin.emplace();
-    origin->entrypoint = of.entrypoint;
+    if (of.label(wire::kGuestLabel).empty()) origin->entrypoint = of.entrypoint;
     origin->user = of.user;
     out.warnings.emplace_back(
         "the container's image was removed: its variables are not in the checkpoint");
@@ -259,8 +259,9 @@ Task<plugin::Checkpoint> Checkpoints::capture(wire::ContainerInfo of, std::strin
   if (!of.mounted.empty()) {
     std::string paths;
     for (const std::string& path : of.mounted)
-      paths += (paths.empty() ? "" : ", ") + path;
-    out.warnings.push_back("volumes, folders of the host and tmpfs are not captured: " + paths);
+      if (path != kGuestFolder && path != kGuestRun) paths += (paths.empty() ? "" : ", ") + path;
+    if (!paths.empty())
+      out.warnings.push_back("volumes, folders of the host and tmpfs are not captured: " + paths);
   }
   out.created_at = now_ns();
   wire::Texts changes = instructions_of(*origin, out.warnings);

@@ -155,8 +155,7 @@ Task<HttpAnswer> Engine::call(std::string method, std::string path, std::string 
   throw *problem;
 }
 
-Task<HttpStream> Engine::open(plugin::HttpRequest request, std::uint32_t flags) {
-  co_await connect();
+void Engine::prepare(plugin::HttpRequest& request, std::uint32_t flags) const {
   request.target = target(request.target);
   if (!request.body.empty()) request.headers.emplace_back("Content-Type", "application/json");
   if ((flags & SF_HTTP_UPGRADE) != 0) {
@@ -165,6 +164,20 @@ Task<HttpStream> Engine::open(plugin::HttpRequest request, std::uint32_t flags) 
   }
   request.idle_timeout = milliseconds(0);
   request.fresh_connection = true;
+}
+
+sf_status Engine::upgrade(plugin::HttpRequest request, const sf_stream_events& io,
+                          const sf_http_events& events, sf_stream** stream,
+                          const sf_error_sink* err) {
+  prepare(request, SF_HTTP_UPGRADE);
+  const plugin::detail::HttpRequestView raw(request, SF_HTTP_UPGRADE);
+  const auto& service = plugin::detail::need(plugin::detail::services().http, SF_SERVICE_HTTP);
+  return service.request(streams_->get(), raw.get(), &io, &events, stream, err);
+}
+
+Task<HttpStream> Engine::open(plugin::HttpRequest request, std::uint32_t flags) {
+  co_await connect();
+  prepare(request, flags);
   std::optional<Error> problem;
   try {
     HttpStream stream = co_await HttpStream::open(*streams_, request, flags);

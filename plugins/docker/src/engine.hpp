@@ -44,6 +44,9 @@ class Engine {
                         milliseconds timeout = std::chrono::minutes(1));
   // The same, as a stream: flags are SF_HTTP_*. Its connection is kept for it alone.
   Task<HttpStream> open(plugin::HttpRequest request, std::uint32_t flags = 0);
+  // An upgrade whose events go to objects of the plugin's own. After connect, on the lane.
+  sf_status upgrade(plugin::HttpRequest request, const sf_stream_events& io,
+                    const sf_http_events& events, sf_stream** stream, const sf_error_sink* err);
   // A stream for a body that is written to it.
   Task<HttpStream> upload(plugin::HttpRequest request);
 
@@ -65,6 +68,7 @@ class Engine {
   void make_clients(const EngineOptions& with);
   void agree(const HttpAnswer& answer);
   Error unreachable(const Error& why) const;
+  void prepare(plugin::HttpRequest& request, std::uint32_t flags) const;
   std::string target(const std::string& path) const;
 
   const plugin::Lane lane_;

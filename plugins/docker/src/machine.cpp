@@ -189,6 +189,44 @@ Task<std::string> Machines::create(MachineSpec spec, Machine& machine) {
   co_return made->id;
 }
 
+// Without a guest where there can be none.
+Task<std::string> Machines::create_with_guest(MachineSpec spec, Machine& machine) {
+  spec.guest = co_await guests_.hash();
+  std::string why = guests_.wanted() && spec.guest.empty() ? guests_.why() : std::string();
+  std::string id;
+  const std::string image = spec.checkpoint.empty() ? spec.image : spec.checkpoint;
+  if (!spec.guest.empty() && options_->has_command) {
+    const HttpAnswer answer =
+        co_await engine_.call("GET", "/images/" + percent_encode_path(image) + "/json");
+    engine_.throw_if_refused(answer, "look at the image");
+    const auto info = wire::read_image(answer.body);
+    if (info && info->entrypoint) spec.entrypoint = *info->entrypoint;
+  }
+  if (!spec.guest.empty()) {
+    id = co_await create(spec, machine);
+    if (!machine.created) co_return id;
+    why = co_await guests_.fill(id, spec.guest, image);
+    if (why.empty()) co_return id;
+    co_await plugin::with_stop(plugin::StopToken(), remove_one(id));
+    spec.guest.clear();
+  }
+  if (!why.empty()) machine.warnings.push_back("commands run by the engine's execs: " + why);
+  id = co_await create(spec, machine);
+  co_return id;
+}
+
+// One that was made and not started by a host that ended meanwhile.
+Task<void> Machines::complete_guest(wire::ContainerInfo found) {
+  const std::string wanted = found.label(wire::kGuestLabel);
+  if (wanted.empty() || found.running || !guests_.wanted()) co_return;
+  const std::string hash = co_await guests_.hash();
+  if (hash != wanted) co_return;
+  const std::string why = co_await guests_.fill(found.id, hash, found.image_id);
+  if (!why.empty())
+    throw fault(Code::unavailable, "docker.guest_volume",
+                "the container cannot get its guest: " + why);
+}
+
 // Somebody has the name: it is this session's machine, made at the same moment, or a stranger.
 Task<std::optional<wire::ContainerInfo>> Machines::adopt_named(std::string name,
                                                                HttpAnswer conflict) {
@@ -270,7 +308,7 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot,
     spec.checkpoint = from.image;
     machine.provenance = from.provenance;
     if (from.image.empty()) co_await need_image(spec.image);
-    const std::string id = co_await create(spec, machine);
+    const std::string id = co_await create_with_guest(spec, machine);
     on_identity(id);
     container_id = id;
     found = co_await inspect(id);
@@ -284,6 +322,7 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot,
     if (!spec_hash.empty() && spec_hash != MachineSpec::hash(*options_, spec))
       machine.warnings.push_back(
           "the container was made with other options: destroy and start the sandbox to apply them");
+    co_await complete_guest(*found);
   }
   machine.info = std::move(*found);
   std::exception_ptr failed;

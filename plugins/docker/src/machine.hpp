@@ -21,7 +21,10 @@ class Machine {
 class Machines {
  public:
   Machines(Engine& engine, std::shared_ptr<const ProviderOptions> options)
-      : checkpoints(engine, options), engine_(engine), options_(std::move(options)) {}
+      : checkpoints(engine, options),
+        engine_(engine),
+        options_(std::move(options)),
+        guests_(engine_, options_->guest) {}
 
   Checkpoints checkpoints;
   std::optional<std::string> session_id;
@@ -45,6 +48,8 @@ class Machines {
 
  private:
   Task<std::string> create(MachineSpec spec, Machine& machine);
+  Task<std::string> create_with_guest(MachineSpec spec, Machine& machine);
+  Task<void> complete_guest(wire::ContainerInfo found);
   Task<void> run(Machine& machine);
   Task<void> own_directory(Machine& machine);
   Task<void> need_image(std::string image);
@@ -58,6 +63,7 @@ class Machines {
 
   Engine& engine_;
   const std::shared_ptr<const ProviderOptions> options_;
+  GuestVolumes guests_;
 };
 
 }  // namespace sandforge::docker

@@ -153,6 +153,21 @@ Object read_host_config(const Document& options) {
   return out;
 }
 
+// Who may mount what it likes could change the program that all containers of the engine share.
+bool may_mount(const Document& options) {
+  if (options.boolean("privileged").value_or(false)) return true;
+  for (const std::string& name : texts(options, "capAdd"))
+    if (name == "ALL" || name == "SYS_ADMIN" || name == "CAP_SYS_ADMIN") return true;
+  return false;
+}
+
+std::shared_ptr<GuestProgram> read_guest(const Document& options, const plugin::Host& host) {
+  const std::string path = options.string("commandPath").value_or("auto");
+  if (path != "auto" || may_mount(options)) return nullptr;
+  const std::optional<std::string> folder = host.folder(SF_PATH_PLUGIN);
+  return folder ? std::make_shared<GuestProgram>(*folder + "/sandforge-guest") : nullptr;
+}
+
 PullPolicy read_pull(const Document& options) {
   const std::string policy = options.string("pullPolicy").value_or("missing");
   if (policy == "always") return PullPolicy::always;
@@ -205,7 +220,8 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   pull = read_pull(given);
   logins = read_logins(given);
   command = texts(given, "command");
-  if (command.empty()) command = kIdle;
+  has_command = !command.empty();
+  if (!has_command) command = kIdle;
   if (const Value* value = member(given, "labels"))
     for (const auto& [name, text] : value->as_object())
       labels.emplace_back(name, text.as_string());
@@ -213,6 +229,8 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
     for (const auto& [name, text] : value->as_object())
       env.emplace_back(name, text.as_string());
   host_config = read_host_config(given);
+  guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
+  guest = read_guest(given, opening.host());
   stop_timeout = std::chrono::seconds(given.integer("stopTimeout").value_or(10));
 }
 
@@ -231,13 +249,55 @@ std::string MachineSpec::hash(const ProviderOptions& options, const MachineSpec&
   return sha256_hex(json::write_canonical(Value(body_of(options, shape))));
 }
 
+namespace {
+
+// The guest becomes the first process, from a volume that only it may be read from.
+void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& spec) {
+  Object labels, volume_options, volume, tmpfs_options, tmpfs;
+  labels.set(std::string(wire::kGuestLabel), spec.guest);
+  volume_options.set("NoCopy", true);
+  volume_options.set("Labels", std::move(labels));
+  volume.set("Type", "volume");
+  volume.set("Source", GuestVolumes::name(spec.guest));
+  volume.set("Target", kGuestFolder);
+  volume.set("ReadOnly", true);
+  volume.set("VolumeOptions", std::move(volume_options));
+  tmpfs_options.set("SizeBytes", 1LL << 20);
+  tmpfs_options.set("Mode", 01777LL);
+  tmpfs.set("Type", "tmpfs");
+  tmpfs.set("Target", kGuestRun);
+  tmpfs.set("TmpfsOptions", std::move(tmpfs_options));
+  Object host;
+  if (const Value* given = body.find("HostConfig")) host = given->as_object();
+  Array mounts;
+  if (const Value* given = host.find("Mounts")) mounts = given->as_array();
+  mounts.emplace_back(std::move(volume));
+  mounts.emplace_back(std::move(tmpfs));
+  host.set("Mounts", std::move(mounts));
+  body.set("HostConfig", std::move(host));
+  body.set("Entrypoint", array_of({kGuestPath}));
+  std::vector<std::string> words = {
+      "serve",        "--socket", kGuestSocket,       "--root", spec.working_directory,
+      "--files-root", "/",        "--own-environment"};
+  if (options.has_command) {
+    words.emplace_back("--");
+    words.insert(words.end(), spec.entrypoint.begin(), spec.entrypoint.end());
+    words.insert(words.end(), options.command.begin(), options.command.end());
+  }
+  body.set("Cmd", array_of(words));
+}
+
+}  // namespace
+
 std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec& spec,
                               const std::string& session_id) {
   Object body = body_of(options, spec);
   if (!spec.checkpoint.empty()) body.set("Image", spec.checkpoint);
+  if (!spec.guest.empty()) add_guest(body, options, spec);
   Object labels;
   for (const auto& [name, value] : labels_of(options, session_id, hash(options, spec)))
     labels.set(name, value);
+  if (!spec.guest.empty()) labels.set(std::string(wire::kGuestLabel), spec.guest);
   body.set("Labels", std::move(labels));
   return json::write(Value(std::move(body)));
 }

@@ -4,7 +4,7 @@
 #include <sandforge/plugin/factory.hpp>
 #include <sandforge/wire/docker/messages.hpp>
 
-#include "engine.hpp"
+#include "guest.hpp"
 
 namespace sandforge::docker {
 
@@ -37,8 +37,11 @@ class ProviderOptions {
   wire::Labels labels;
   std::vector<plugin::EnvEntry> env;
   std::vector<std::string> command;
+  bool has_command = false;  // it was given: the container ends with it
   json::Object host_config;  // as the engine takes it
   std::chrono::seconds stop_timeout{10};
+  milliseconds guest_silence{60'000};
+  std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
 
   static constexpr const char* kDefaultImage = "node:22-slim";
 };
@@ -50,7 +53,9 @@ class MachineSpec {
   std::string image;
   std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
-  std::vector<std::string> env;  // "NAME=value", or "NAME" to take it away from the image's
+  std::string guest;  // hash of the program that is its first process; empty: the options' command
+  std::vector<std::string> entrypoint;  // of the image, ahead of a command that was given
+  std::vector<std::string> env;         // "NAME=value", or "NAME" to take it away from the image's
 
   // The body that creates it, for the session; the same options give the same hash,
   // from whatever checkpoint.

@@ -29,14 +29,19 @@ class DockerFactory : public plugin::CoFactorySandbox,
     return schema;
   }
 
-  // Engine execs: no terminal, no process that outlives its connection, and a slow reader that is
-  // held back may lose the tail of what its command wrote, because the engine closes the output two
-  // seconds after the command's end.
+  // A guest in the container has all of it. Engine execs: no terminal, no process that outlives its
+  // connection, and a slow reader that is held back may lose the tail of what its command wrote,
+  // because the engine closes the output two seconds after the command's end.
   std::vector<std::string> features() const override {
-    return {"spawn.stdin", "spawn.signal",     "spawn.kill",      "spawn.user",
-            "spawn.tree",  "stderr.separate",  "stderr.combined", "env.per_command",
-            "env.unset",   "env.at_provision", "network.none",    "network.private",
-            "checkpoints"};
+    std::vector<std::string> out = {
+        "spawn.stdin",     "spawn.signal",    "spawn.kill",      "spawn.user", "spawn.tree",
+        "stderr.separate", "stderr.combined", "env.per_command", "env.unset",  "env.at_provision",
+        "network.none",    "network.private", "checkpoints"};
+    if (options_->guest != nullptr)
+      for (const char* more : {"spawn.detach", "pty", "processes.list", "processes.attach", "files",
+                               "files.watch", "output.credit"})
+        out.emplace_back(more);
+    return out;
   }
 
   std::unique_ptr<plugin::SandboxBase> create(plugin::Context context,

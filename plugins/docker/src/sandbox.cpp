@@ -1,5 +1,9 @@
 #include "sandbox.hpp"
 
+#include <sandforge/guest_link/files.hpp>
+#include <sandforge/guest_link/guest_process.hpp>
+#include <sandforge/guest_link/processes.hpp>
+
 #include <algorithm>
 #include <ctime>
 
@@ -10,6 +14,7 @@ constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::int64_t kBytesPerMb = 1024 * 1024;
 constexpr std::size_t kRequestsKept = 1024;
 constexpr milliseconds kCaptureNap{50};
+constexpr milliseconds kGrace{2000};  // of commands, when their machine ends
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -31,7 +36,36 @@ std::string first_of(std::initializer_list<std::string> texts) {
   return ProviderOptions::kDefaultImage;
 }
 
+guest_link::GuestOwner& owner_of(sf_sandbox* self) {
+  return static_cast<DockerSandbox&>(plugin::SandboxBase::of(self));
+}
+
+// Why a guest could not be reached; nothing: its machine does not run, or is gone.
+std::optional<Failure> failure_of(const std::exception_ptr& error) {
+  if (!error) return std::nullopt;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& why) {
+    if (why.code() == Code::gone || why.code() == Code::conflict) return std::nullopt;
+    return Failure{static_cast<sf_status>(why.code()), "docker.guest", why.message(), {}, 0, false};
+  } catch (const std::exception& why) {
+    return Failure{SF_INTERNAL, "docker.guest", why.what(), {}, 0, false};
+  }
+}
+
+// A request to the guest whose answer is an end.
+class Answer {
+ public:
+  bool told = false;
+  std::optional<Failure> failure;
+  std::function<void()> wake;  // on the lane
+};
+
 }  // namespace
+
+DockerSandbox::~DockerSandbox() {
+  drop_guest();
+}
 
 DockerSandbox::DockerSandbox(std::shared_ptr<const ProviderOptions> options,
                              plugin::Context context, const plugin::Settings& settings)
@@ -92,6 +126,7 @@ Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
                       container_, directory_);
   out.provenance = machine.created ? machine.provenance : plugin::Provenance::base;
   out.warnings = machine.warnings;
+  co_await join_guest(machine.info, out.warnings);
   if (!machine.created)
     for (const std::string& entry : machine.info.env)
       out.env_names.push_back(entry.substr(0, entry.find('=')));
@@ -105,13 +140,20 @@ void DockerSandbox::commands_end() noexcept {
 
 Task<void> DockerSandbox::stop(plugin::StopToken) {
   commands_end();
+  // The container's own command is ended, too, and has its time.
+  milliseconds grace = kGrace;
+  if (options_->has_command) grace = options_->stop_timeout;
+  co_await end_commands(grace);
   co_await machines().stop();
 }
 
 Task<void> DockerSandbox::destroy(plugin::StopToken) {
   commands_end();
+  co_await end_commands(kGrace);
   const std::vector<std::string> images = co_await machines().remove();
   container_.clear();
+  has_guest_ = false;
+  drop_guest();
   // A checkpoint that was replaced or removed while a container needed it is not needed any more.
   for (const std::string& image : images) {
     try {
@@ -166,7 +208,10 @@ Task<void> DockerSandbox::start_from(std::string name, plugin::StopToken) {
 Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
   const std::optional<wire::ContainerInfo> found = co_await machines().find();
   plugin::SandboxInfo out(plugin::State::absent);
-  out.metadata.set("commandPath", "engine-exec");
+  const bool by_guest = options_->guest != nullptr && found &&
+                        !found->label(wire::kGuestLabel).empty() &&
+                        (container_ != found->id || has_guest_);
+  out.metadata.set("commandPath", by_guest ? "guest" : "engine-exec");
   out.metadata.set("engine", engine().shown());
   out.metadata.set("engineApi", engine().api());
   if (!engine().server().empty()) out.metadata.set("engineServer", engine().server());
@@ -198,6 +243,174 @@ Task<std::string> DockerSandbox::instructions(plugin::StopToken) {
   co_return text;
 }
 
+// ---- The guest
+
+bool DockerSandbox::guest_takes(const plugin::Command& command) const {
+  return has_guest_ && (command.user.empty() || guest_switches_user_);
+}
+
+void DockerSandbox::drop_guest() noexcept {
+  if (const auto link = std::exchange(link_, nullptr)) link->close_when_idle();
+}
+
+// A link may outlive this object, which it must not keep.
+void DockerSandbox::watch_link(const std::shared_ptr<GuestLink>& link) {
+  const std::weak_ptr<int> alive = alive_;
+  const std::weak_ptr<GuestLink> weak = link;
+  link->when_lost([this, alive, weak, container = container_] {
+    const auto lost = weak.lock();
+    if (alive.expired()) return lost->let_go();
+    const plugin::detail::Ref<plugin::detail::Object> keep(*this);
+    plugin::Coroutine::launch<void>(
+        lane(), plugin::StopToken(),
+        [this, keep, lost, container] { return explain_loss(lost, container); },
+        [lost](const std::exception_ptr&, plugin::Void*) { lost->let_go(); });
+  });
+  // Whoever is paused says nothing, and is not lost.
+  link->when_silent([this, alive, weak, container = container_] {
+    const auto silent = weak.lock();
+    if (alive.expired()) return silent->let_go();
+    const plugin::detail::Ref<plugin::detail::Object> keep(*this);
+    plugin::Coroutine::launch<bool>(
+        lane(), plugin::StopToken(), [this, keep, container] { return is_paused(container); },
+        [this, keep, silent](const std::exception_ptr&, bool* paused) {
+          if (paused == nullptr || !*paused) return silent->let_go();
+          plugin::Log::debug("a guest says nothing, because its container is paused", {});
+          watch_link(silent);
+          silent->go_on();
+        });
+  });
+}
+
+Task<bool> DockerSandbox::is_paused(std::string container) {
+  const HttpAnswer answer = co_await engine().call("GET", "/containers/" + container + "/json");
+  const auto now = wire::read_container(answer.body);
+  co_return answer.status == 200 && now && now->paused;
+}
+
+Task<void> DockerSandbox::connect() {
+  const std::shared_ptr<GuestLink> link =
+      co_await connect_guest(engine(), container_, options_->guest_silence);
+  watch_link(link);
+  drop_guest();
+  link_ = link;
+  guest_switches_user_ = (link->hello().features & guest_link::guest::kFeatureUser) != 0 &&
+                         options_->host_config.find("CapDrop") == nullptr;
+}
+
+Task<void> DockerSandbox::join_guest(wire::ContainerInfo container,
+                                     std::vector<std::string>& warnings) {
+  has_guest_ = options_->guest != nullptr && !container.label(wire::kGuestLabel).empty();
+  if (!has_guest_) drop_guest();
+  if (!has_guest_) co_return;
+  if (link_ && link_->up()) co_return;
+  std::string why;
+  try {
+    co_await connect();
+  } catch (const Error& error) {
+    // The machine is what is missing, then.
+    const Code code = error.code();
+    if (code == Code::cancelled || code == Code::gone || code == Code::conflict) throw;
+    why = error.message();
+  }
+  if (why.empty()) co_return;
+  has_guest_ = false;
+  drop_guest();
+  warnings.push_back("commands run by the engine's execs, because the guest does not answer: " +
+                     why);
+}
+
+// What became of a machine whose connection was lost while it did something.
+Task<void> DockerSandbox::explain_loss(std::shared_ptr<GuestLink> link, std::string container) {
+  const HttpAnswer answer = co_await engine().call("GET", "/containers/" + container + "/json");
+  const auto now = wire::read_container(answer.body);
+  Failure failure;
+  failure.code = SF_TRANSPORT_LOST;
+  failure.reason = "docker.stream";
+  failure.message = "the connection to the container's guest was lost";
+  if (answer.status == 404) {
+    failure.code = SF_GONE;
+    failure.reason = "docker.gone";
+    failure.message = "the container was removed while the command ran";
+  } else if (now && !now->running) {
+    failure.message =
+        "the container ended while the command ran: how the command ended is not known";
+  }
+  link->lost_means(std::move(failure));
+}
+
+// Terminate, a grace, kill: then nothing of a command is left to be cut.
+Task<void> DockerSandbox::end_commands(milliseconds grace) {
+  const std::shared_ptr<GuestLink> link = link_;
+  if (link == nullptr || !link->up()) co_return;
+  const auto answer = std::make_shared<Answer>();
+  link->request(
+      [grace](guest_link::guest::GuestClient& client) {
+        guest_link::guest::StopAllRequest request;
+        request.grace_ms = static_cast<std::uint64_t>(grace.count());
+        return client.stop_all(request);
+      },
+      std::make_shared<guest_link::ReplyListener>([answer, lane = lane()](const Failure* failure) {
+        answer->told = true;
+        if (failure != nullptr) answer->failure = *failure;
+        if (answer->wake) lane.post(std::exchange(answer->wake, nullptr));
+      }));
+  const auto told = [answer](auto fn) { answer->wake = std::move(fn); };
+  if (!answer->told) co_await plugin::detail::wait_or_stop(told);
+  if (answer->failure && answer->failure->code != SF_TRANSPORT_LOST)
+    plugin::Log::warn("the guest did not end its commands",
+                      {{"container", container_}, {"error", answer->failure->message}});
+}
+
+std::optional<Failure> DockerSandbox::unable() const {
+  if (link_ && link_->up()) return std::nullopt;
+  if (!container_.empty() && !has_guest_)
+    return Failure{SF_UNSUPPORTED,
+                   "docker.no_guest",
+                   "the container has no guest: its commands run by the engine's execs",
+                   {},
+                   0,
+                   false};
+  return guest_link::guest_stopped();
+}
+
+void DockerSandbox::with_guest(guest_link::GuestFn then) {
+  const plugin::detail::Ref<plugin::detail::Object> keep(*this);
+  const bool there = has_guest_ && !container_.empty() && !(link_ && link_->up());
+  plugin::Coroutine::launch<void>(
+      lane(), plugin::StopToken(),
+      [this, there] { return there ? connect() : plugin::Coroutine::ready(); },
+      [this, keep, then](const std::exception_ptr& error, plugin::Void*) {
+        if (link_ && link_->up()) return then(nullptr, link_);
+        if (const auto failure = failure_of(error)) return then(&*failure, nullptr);
+        const std::optional<Failure> why = unable();
+        if (why->code == SF_UNSUPPORTED) return then(&*why, nullptr);
+        then(nullptr, nullptr);
+      });
+}
+
+std::function<bool()> DockerSandbox::missing_root() const {
+  return [] { return false; };
+}
+
+const void* DockerSandbox::extension(std::string_view id) {
+  if (options_->guest != nullptr) {
+    if (id == SF_EXT_PROCESSES) return guest_link::processes_extension<owner_of>();
+    if (id == SF_EXT_PTY) return guest_link::pty_extension();
+    if (id == SF_EXT_FILES) return guest_link::files_extension<owner_of>();
+  }
+  return plugin::CoSandbox::extension(id);
+}
+
+void DockerSandbox::spawn(plugin::Spawn& call) {
+  if (!guest_takes(call.command()) || !link_ || !link_->up()) return plugin::CoSandbox::spawn(call);
+  call.hand_over([this](const sf_command& command, const sf_stream_events& io,
+                        const sf_process_events& events, sf_process** process,
+                        const sf_error_sink* err) {
+    return guest_link::spawn(*this, command, io, events, process, err);
+  });
+}
+
 void DockerSandbox::must_be_new(const std::string& request) {
   if (request.empty()) return;
   if (std::find(requests_.begin(), requests_.end(), request) != requests_.end())
@@ -213,6 +426,15 @@ Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo
     co_await plugin::sleep_for(kCaptureNap);
   if (container_.empty())
     throw fault(Code::conflict, "docker.not_running", "the sandbox was not started");
+  if (guest_takes(command)) {
+    // The connection to the guest is lost, or the machine with it: a start finds out.
+    HttpAnswer lost;
+    lost.status = 409;
+    co_await refuse_by_state(engine(), container_, lost, "run a command without its guest");
+  }
+  if (command.tty || command.detach)
+    throw fault(Code::unsupported, "command.unsupported",
+                "the engine's execs have no terminal, and end with this host");
   const std::string request = command.request_id;
   must_be_new(request);
   ExecPlace place;

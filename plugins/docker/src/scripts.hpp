@@ -61,7 +61,8 @@ exec "$@"
 
 /*
  * Signals every process of a command: SESSION MARK SIGNAL ROUNDS. Those of its session, and those
- * that carry its mark wherever they went. With more than one round it goes on until none is left.
+ * that carry its mark wherever they went; its leader first, which else would go on when what it
+ * waits for has ended. With more than one round it goes on until none is left.
  * Exit 1: some still are, or may not be signaled. It makes no process, so it works where none can
  * be made.
  */
@@ -70,10 +71,11 @@ exec 2>/dev/null
 session=$1 mark=$2 signal=$3 rounds=$4
 name=${mark%%=*}=
 while :; do
-  found= refused=
-  for folder in /proc/[0-9]*; do
+  found= refused= led=
+  for folder in "/proc/$session" /proc/[0-9]*; do
     process=${folder#/proc/}
     [ "$process" != $$ ] || continue
+    case $process in "$session") [ -z "$led" ] || continue; led=1 ;; esac
     text=
     while IFS= read -r line || [ -n "$line" ]; do text=$text$line; done < "$folder/stat"
     set -- ${text##*) }

@@ -24,6 +24,12 @@ void Supervisor::reap() {
     if (pid < 0 && errno == EINTR) continue;
     childless = pid < 0;
     if (pid <= 0) break;
+    if (pid == main_) {
+      main_ = 0;
+      exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      loop_.later([this] { stop_all(nullptr, 0, options_.grace_ms, true); });
+      continue;
+    }
     const auto leader = leaders_.find(pid);
     if (leader == leaders_.end()) {
       stray_reaped(pid);

@@ -183,7 +183,7 @@ void Supervisor::stop_step() {
     if (!stop_drained()) return;
     stopping_ = false;
     answer(stop_waiters_);
-    if (exit_after_stop_) loop_.later([this] { loop_.stop(0); });
+    if (exit_after_stop_) loop_.later([this] { loop_.stop(exit_code_); });
     return;
   }
   if (stop_killing_) {
@@ -209,7 +209,7 @@ void Supervisor::shut_down() {
           std::min<std::uint64_t>(process->request().grace_ms, 3600 * 1000)));
     waiting |= process->ending();
   }
-  if (!waiting) loop_.stop(0);
+  if (!waiting) loop_.stop(exit_code_);
 }
 
 void Supervisor::check_idle() {

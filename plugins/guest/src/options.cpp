@@ -7,11 +7,12 @@
 namespace sandforge::guest {
 
 const char kUsage[] =
-    "usage: sandforge-guest serve (--socket PATH | --fd N) [options]\n"
+    "usage: sandforge-guest serve (--socket PATH | --fd N) [options] [-- COMMAND...]\n"
     "       sandforge-guest relay --socket PATH [--wait-ms N] [--write-deadline-ms N]\n"
     "       sandforge-guest --version\n"
     "\n"
-    "serve owns the processes of a sandbox and answers hosts on a Unix socket.\n"
+    "serve owns the processes of a sandbox and answers hosts on a Unix socket. With a command it\n"
+    "ends when that ends.\n"
     "  --root DIR             where commands run that name no folder\n"
     "  --files-root DIR       what file operations reach; the root\n"
     "  --files-link           that folder may be a symbolic link\n"
@@ -24,6 +25,7 @@ const char kUsage[] =
     "  --log-bytes N          retained output of one process; 1048576\n"
     "  --log-total-bytes N    of all processes together; 67108864\n"
     "  --daemon               go into the background once connections are taken\n"
+    "  --own-environment      commands begin with the environment that the guest was given\n"
     "  --no-cgroup            make no control group for the processes, even where one can be made\n"
     "  --ready-fd N           write a byte here once connections are taken\n"
     "relay connects its standard input and output with that socket.\n";
@@ -53,6 +55,11 @@ class Arguments {
       line_.wrong = std::string("not a number that ") + argv_[at_ - 2] + " takes: " + value;
     else
       out = parsed;
+  }
+  void rest(std::vector<std::string>& out) {
+    out.assign(argv_ + at_, argv_ + argc_);
+    at_ = argc_;
+    if (out.empty()) line_.wrong = "-- needs a command";
   }
   void unknown(std::string_view name) { line_.wrong = "unknown option " + std::string(name); }
 
@@ -86,6 +93,10 @@ void parse_serve(Arguments& args, CommandLine& line) {
       args.number(o.ready_fd, 1 << 20);
     else if (name == "--daemon")
       o.daemon = true;
+    else if (name == "--")
+      args.rest(o.main_command);
+    else if (name == "--own-environment")
+      o.inherit = true;
     else if (name == "--no-cgroup")
       o.group = false;
     else if (name == "--root")

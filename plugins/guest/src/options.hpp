@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sandforge::guest {
 
@@ -24,7 +25,10 @@ struct ServeOptions {
   std::size_t log_total_bytes = 64 * 1024 * 1024;
   bool daemon = false;  // go into the background, return once the socket takes connections
   bool keep = false;    // commands that are not detached outlive their connection too
-  bool group = true;    // a control group of its own, where one can be made
+  // Runs beside the commands that hosts send; when it ends, the guest ends all and exits as it did.
+  std::vector<std::string> main_command;
+  bool inherit = false;  // commands get the guest's own environment, until it is replaced
+  bool group = true;     // a control group of its own, where one can be made
 };
 
 struct RelayOptions {

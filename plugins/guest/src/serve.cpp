@@ -99,6 +99,11 @@ int serve(const ServeOptions& options) {
     }
     if (result != ListenResult::listening) return fail("cannot listen", why);
   }
+  std::string why;
+  if (!supervisor.start_main(why)) {
+    fail("cannot run the command", why);
+    return 127;
+  }
   if (options.ready_fd >= 0) {
     const posix::Fd ready(options.ready_fd);
     if (::write(ready.get(), "\n", 1) != 1)

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "sandforge/posix/spawn.hpp"
 #include "sandforge/posix/system.hpp"
@@ -33,6 +34,17 @@ int raise_open_files() {
   return before > INT32_MAX ? 0 : static_cast<int>(before);
 }
 
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t split = text.find('=');
+    if (split != std::string::npos && split > 0)
+      out.emplace(text.substr(0, split), text.substr(split + 1));
+  }
+  return out;
+}
+
 }  // namespace
 
 Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subreaper)
@@ -48,6 +60,7 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
   std::string own;
   if (posix::read_file("/proc/self/oom_score_adj", own, 16))
     oom_score_ = std::min(1000, std::atoi(own.c_str()) + kOomDistance);
+  if (options.inherit) environment_ = own_environment();
   check_idle();
 }
 
@@ -60,6 +73,25 @@ Supervisor::~Supervisor() {
 
 void Supervisor::make_group() {
   if (options_.group) group_.make_and_enter(instance_);
+}
+
+bool Supervisor::start_main(std::string& why) {
+  if (options_.main_command.empty()) return true;
+  posix::SpawnSpec spec;
+  spec.argv = options_.main_command;
+  for (const auto& [name, value] : own_environment())
+    spec.environment.push_back(name + "=" + value);
+  spec.cwd = options_.root;
+  spec.stdin_fd = STDIN_FILENO;
+  spec.stdout_fd = STDOUT_FILENO;
+  spec.stderr_fd = STDERR_FILENO;
+  spec.open_files_limit = open_files_limit_;
+  const posix::SpawnResult started = posix::spawn(spec);
+  main_ = started.pid;
+  if (started.stage == posix::SpawnStage::none) return true;
+  main_ = 0;
+  why = started.path + ": " + std::strerror(started.error_number);
+  return false;
 }
 
 std::string Supervisor::mark_of(std::uint64_t process) const {

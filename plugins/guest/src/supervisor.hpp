@@ -40,6 +40,8 @@ class Supervisor {
   const std::string& instance() const noexcept { return instance_; }
   // A control group of our own for all that is started from now on, where one can be made.
   void make_group();
+  // Starts the options' main command, where there is one. False: it cannot be started.
+  bool start_main(std::string& why);
   const std::string& group_path() const noexcept { return group_.path(); }
   std::uint64_t features() const;
   const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
@@ -162,6 +164,8 @@ class Supervisor {
   bool stopping_ = false;
   bool stop_killing_ = false;
   bool exit_after_stop_ = false;
+  int exit_code_ = 0;
+  pid_t main_ = 0;        // of the main command, while it runs
   bool leaving_ = false;  // exits once no tree is being ended
   std::int64_t stop_kill_at_ = 0;
   posix::QuietLooks stop_quiet_;

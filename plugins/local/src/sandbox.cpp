@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "process.hpp"
-#include "processes.hpp"
 #include "sandbox_object.hpp"
 #include "sandforge/ext/host_log.h"
 #include "silent_guest.hpp"
@@ -404,51 +402,21 @@ void SandboxObject::instructions(sf_text_completion done) {
                                   "\"."] { done.done(done.ctx, nullptr, as_str(text)); });
 }
 
-sf_status SandboxObject::spawn(const sf_command& command, const sf_stream_events& io,
-                               const sf_process_events& events, sf_process** process,
-                               const sf_error_sink* err) {
-  // Before the guest: a session without its folder must not look like one that was stopped.
-  if (link_ && !folder_exists(place_)) return report(err, folder_gone());
-  if (!link_ || !link_->up()) return report(err, guest_stopped());
-  guest::SpawnRequest request;
-  request.request_id = std::string(view(command.request_id));
-  for (std::size_t i = 0; i < command.argc; ++i)
-    request.argv.emplace_back(view(command.argv[i]));
-  request.shell_text = std::string(view(command.shell));
-  for (std::size_t i = 0; i < command.env_count; ++i) {
-    const auto& entry = command.env[i];
-    request.env.emplace_back(
-        std::string(view(entry.name)),
-        entry.value.ptr == nullptr ? std::nullopt : std::optional(std::string(view(entry.value))));
-  }
-  request.cwd = std::string(view(command.cwd));
-  request.user = std::string(view(command.user));
-  request.stdin_mode =
-      command.stdin_mode == SF_STDIN_PIPE ? guest::StdinMode::pipe : guest::StdinMode::null;
-  if (command.tty != nullptr) {
-    guest::Tty tty;
-    tty.cols = to_side(command.tty->cols);
-    tty.rows = to_side(command.tty->rows);
-    tty.term = command.tty->term.len == 0 ? "xterm-256color" : std::string(view(command.tty->term));
-    request.tty = tty;
-  }
-  request.combined = command.output == SF_OUTPUT_COMBINED;
-  request.detach = (command.flags & SF_COMMAND_DETACH) != 0;
-  request.timeout_ms = command.timeout_ms;
-  request.grace_ms = command.grace_ms;
-  request.window = command.window;
-  request.tag = std::string(view(command.tag));
+// Without its folder a session must not look like one that was stopped.
+std::optional<Failure> SandboxObject::unable() const {
+  if (link_ && !folder_exists(place_)) return folder_gone();
+  if (!link_ || !link_->up()) return guest_stopped();
+  return std::nullopt;
+}
 
-  auto object = std::make_shared<LocalProcess>(link_, io, events,
-                                               [place = place_] { return !folder_exists(place); });
-  std::string why;
-  const auto channel = link_->ask().spawn(request, &why);
-  if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
-  object->bind(*channel, command.window, command.grace_ms);
-  link_->listen(*channel, object);
-  *process = object->handle();
-  link_->flush();
-  return SF_OK;
+void SandboxObject::with_guest(GuestFn then) {
+  with_link(Guest::if_running,
+            [then = std::move(then)](const Failure* failure, const std::shared_ptr<GuestLink>& link,
+                                     LinkFacts) { then(failure, link); });
+}
+
+std::function<bool()> SandboxObject::missing_root() const {
+  return [place = place_] { return !folder_exists(place); };
 }
 
 sf_sandbox* make_sandbox(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,

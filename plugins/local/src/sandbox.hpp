@@ -6,9 +6,9 @@
 
 #include "checkpoints.hpp"
 #include "environment.hpp"
-#include "guest_link.hpp"
 #include "guest_start.hpp"
 #include "sandforge/abi.h"
+#include "sandforge/guest_link/guest_link.hpp"
 
 namespace sandforge::local {
 

@@ -9,13 +9,9 @@
 
 #include "sandbox.hpp"
 #include "sandforge/ext/snapshot.h"
+#include "sandforge/guest_link/guest_process.hpp"
 
 namespace sandforge::local {
-
-// A side of a terminal, in characters; the guest knows none that are longer.
-inline std::uint16_t to_side(std::uint32_t characters) noexcept {
-  return static_cast<std::uint16_t>(std::min<std::uint32_t>(characters, 0xffff));
-}
 
 // What making a connection found out.
 struct LinkFacts {
@@ -26,7 +22,7 @@ struct LinkFacts {
 // A failure, or a link, or neither: no guest runs.
 using LinkFn = std::function<void(const Failure*, const std::shared_ptr<GuestLink>&, LinkFacts)>;
 
-class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
+class SandboxObject final : public GuestOwner, public std::enable_shared_from_this<SandboxObject> {
  public:
   SandboxObject(std::shared_ptr<const ProviderSettings> settings, SessionPlace place,
                 BootNames boot, sf_lane* lane);
@@ -45,8 +41,6 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   void destroy(sf_completion done);
   void info(sf_info_completion done);
   void instructions(sf_text_completion done);
-  sf_status spawn(const sf_command& command, const sf_stream_events& io,
-                  const sf_process_events& events, sf_process** process, const sf_error_sink* err);
   // Checkpoints: snapshots.cpp.
   std::shared_ptr<CancelFlag> capture(std::string name, sf_checkpoint_completion done);
   void list_checkpoints(sf_checkpoint_completion done);
@@ -55,8 +49,10 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   // The link that is up; else a connection to the guest.
   void with_link(Guest wanted, LinkFn then) { with_link(wanted, std::move(then), 0); }
   void release() noexcept { self_.reset(); }
-  const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
-  const SessionPlace& place() const noexcept { return place_; }
+  const std::shared_ptr<GuestLink>& guest() const noexcept override { return link_; }
+  std::optional<Failure> unable() const override;
+  void with_guest(GuestFn then) override;
+  std::function<bool()> missing_root() const override;
 
  private:
   struct Handle {
@@ -95,18 +91,6 @@ class SandboxObject final : public std::enable_shared_from_this<SandboxObject> {
   BootNames boot_;
   Booted booted_;  // of the start that has not succeeded yet
   std::shared_ptr<CancelFlag> start_cancelled_;
-};
-
-// A request whose answer is an end, told to a function.
-class ReplyListener final : public ChannelListener {
- public:
-  explicit ReplyListener(std::function<void(const Failure*)> done) : done_(std::move(done)) {}
-  void on_done(std::uint64_t) override { done_(nullptr); }
-  void on_error(const guest::ErrorInfo& error) override;
-  void on_lost(bool may_have_started) override;
-
- private:
-  std::function<void(const Failure*)> done_;
 };
 
 // Asks for the names of the environment that a guest has; those that are no UTF-8 are left out.

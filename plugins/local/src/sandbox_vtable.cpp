@@ -1,51 +1,17 @@
-#include "files.hpp"
-#include "process.hpp"
-#include "processes.hpp"
 #include "sandbox_object.hpp"
-#include "sandforge/ext/processes.h"
-#include "sandforge/ext/pty.h"
+#include "sandforge/guest_link/files.hpp"
+#include "sandforge/guest_link/processes.hpp"
 #include "sandforge/support/utf8.hpp"
 #include "snapshots.hpp"
 
 namespace sandforge::local {
 namespace {
 
-// Starts an operation that always ends in its done.
-template <class Body>
-sf_status start_op(sf_op** op, const sf_error_sink* err, Body&& body) noexcept {
-  return fenced(err, [&] {
-    body();
-    if (op != nullptr) *op = no_op();
-    return sf_status{SF_OK};
-  });
+GuestOwner& owner_of(sf_sandbox* self) {
+  return SandboxObject::of(self);
 }
-
-const sf_pty_ext kPty = {
-    sizeof(sf_pty_ext),
-    [](sf_process* process, uint32_t cols, uint32_t rows, sf_completion done, sf_op** op,
-       const sf_error_sink* err) noexcept {
-      return start_op(op, err, [&] {
-        auto& object = LocalProcess::of(process);
-        if (!object.ended()) {
-          object.link()->client().resize(object.channel(), to_side(cols), to_side(rows));
-          object.link()->flush();
-        }
-        post(object.link()->lane().get(), [done] { complete(done, nullptr); });
-      });
-    },
-};
 
 }  // namespace
-
-void ReplyListener::on_error(const guest::ErrorInfo& error) {
-  const Failure failure = from_guest(error);
-  done_(&failure);
-}
-
-void ReplyListener::on_lost(bool may_have_started) {
-  const Failure failure = guest_lost(may_have_started);
-  done_(&failure);
-}
 
 void NamesListener::on_environment(const guest::EnvReply& reply) {
   std::vector<std::string> names;
@@ -86,12 +52,12 @@ const sf_sandbox_vtbl SandboxObject::kSandbox = {
     },
     [](sf_sandbox* self, const sf_command* command, const sf_stream_events* io,
        const sf_process_events* events, sf_process** process, const sf_error_sink* err) noexcept {
-      return fenced(err, [&] { return of(self).spawn(*command, *io, *events, process, err); });
+      return fenced(err, [&] { return spawn(of(self), *command, *io, *events, process, err); });
     },
     [](sf_sandbox*, sf_str id) noexcept -> const void* {
-      if (view(id) == SF_EXT_PROCESSES) return processes_extension();
-      if (view(id) == SF_EXT_PTY) return &kPty;
-      if (view(id) == SF_EXT_FILES) return files_extension();
+      if (view(id) == SF_EXT_PROCESSES) return processes_extension<owner_of>();
+      if (view(id) == SF_EXT_PTY) return pty_extension();
+      if (view(id) == SF_EXT_FILES) return files_extension<owner_of>();
       if (view(id) == SF_EXT_SNAPSHOT) return snapshot_extension();
       return nullptr;
     },

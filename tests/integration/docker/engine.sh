@@ -5,9 +5,9 @@
 #   engine.sh run FOLDER CMD …  runs CMD with DOCKER_HOST set
 #   engine.sh stop FOLDER       ends it, and removes everything of it
 #
-# Where DOCKER_HOST names an engine, that one is used and only the image is removed again. Else a
-# dockerd of its own is started, which needs root. FOLDER keeps what the calls must know of each
-# other. Exit code 77: skipped, with the reason.
+# Where DOCKER_HOST names an engine, that one is used, and only the image and the volumes of guests
+# are removed again. Else a dockerd of its own is started, which needs root. FOLDER keeps what the
+# calls must know of each other. Exit code 77: skipped, with the reason.
 set -euo pipefail
 
 image=sandforge-test-busybox
@@ -119,6 +119,7 @@ case $verb in
       DOCKER_HOST=$(cat "$state/host")
       export DOCKER_HOST
       docker rmi -f "$image" >/dev/null || true
+      docker volume ls -q --filter label=sandforge.guest | xargs -r docker volume rm >/dev/null || true
     fi
     [[ ! -e $state/place ]] || stop_daemon
     rm -rf "$state"

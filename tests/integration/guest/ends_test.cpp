@@ -316,3 +316,26 @@ TEST_CASE("a tree that forks as it dies is ended") {
   CHECK(host.wait(host.client.kill(id, 0)).done == std::uint64_t{1});
   CHECK_FALSE(runs(sleeper));
 }
+
+TEST_CASE("a guest with a main command ends as that does, and with what hosts have started") {
+  const TempFolder folder;
+  const std::string go = folder.file("go"), sleeping = long_sleep();
+  Guest guest({"--own-environment", "--", "/bin/sh", "-c",
+               "while [ ! -e " + go + " ]; do sleep 0.02; done; exit 7"});
+  wire::SpawnRequest request = shell("echo $GUEST_TEST_GIVEN; " + sleeping);
+  const auto command = guest.host().spawn(request);
+  REQUIRE(guest.host().until([&] { return guest.host().of(command).out == "a value\n"; }));
+  write_text(go, "");
+  CHECK(guest.exit_code() == 7);
+  CHECK_FALSE(runs(sleeping));
+}
+
+TEST_CASE("a main command that is not there ends the guest at once") {
+  Guest guest({"--", "/no/such/program"});
+  CHECK(guest.exit_code() == 127);
+}
+
+TEST_CASE("the guest's own environment is none of its commands', unless it is told") {
+  Guest guest;
+  CHECK(guest.host().run(shell("echo [$GUEST_TEST_GIVEN]")).out == "[]\n");
+}

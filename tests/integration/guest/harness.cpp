@@ -261,6 +261,8 @@ pid_t start_program(std::vector<std::string> args, int stdin_fd, int stdout_fd,
   spec.argv = std::move(through);
   spec.argv.push_back(SANDFORGE_GUEST_PATH);
   spec.argv.insert(spec.argv.end(), args.begin(), args.end());
+  // No command gets it, but where the guest is told to pass on what it was given.
+  spec.environment.emplace_back("GUEST_TEST_GIVEN=a value");
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
     if (const char* value = std::getenv(name))
       spec.environment.push_back(std::string(name) + "=" + value);

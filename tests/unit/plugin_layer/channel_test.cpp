@@ -128,6 +128,19 @@ TEST_CASE("after a cancel output is dropped and counted, and the token is told o
   CHECK(open.host.end.dropped == 4);
 }
 
+TEST_CASE("after a cancel the credit that is left still delivers what a command says of its end") {
+  Opened open(6);
+  CHECK(open.put("ab") == 2);
+  open.host.stream->vtbl->cancel(open.host.stream);
+  CHECK(open.put("bye!xyz") == 7);
+  CHECK(open.put("more") == 4);
+  open.ground.host.loop.drain();
+  open.channel->finish(nullptr);
+  CHECK(open.host.out == "abbye!");
+  CHECK(open.host.end.delivered == 6);
+  CHECK(open.host.end.dropped == 7);
+}
+
 TEST_CASE("input is stored up to its limit, and room is told once half of it was read") {
   Opened open(0);
   const std::string text(24 * 1024, 'i');

@@ -80,17 +80,14 @@ class Channel {
   // ---- Output ----
 
   // Gives the host what its credit allows and says how much that was. Bytes that nobody can take
-  // any more count as taken, and as dropped.
+  // any more count as taken, and as dropped: after a cancel those beyond the credit, because a
+  // command may have something to say about its end.
   std::size_t put(std::uint32_t channel, std::uint32_t flags, std::string_view data) {
     const std::lock_guard<std::mutex> order(delivery_);
     std::size_t n = 0;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (over_) throw Error(Code::internal, "output after the end");
-      if (cancelled_) {
-        dropped_ += data.size();
-        return data.size();
-      }
       n = static_cast<std::size_t>(std::min<std::uint64_t>(credit_, data.size()));
       credit_ -= n;
       delivered_ += n;
@@ -104,7 +101,7 @@ class Channel {
     }
     if (whole) return n;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!released_) return n;
+    if (!released_ && !cancelled_) return n;
     dropped_ += data.size() - n;
     return data.size();
   }

@@ -93,7 +93,8 @@ class BasicSandbox : public SandboxBase {
     }
   }
 
-  const void* extension(std::string_view id) final {
+  // An override answers tables of its own, for handles whose object it finds by SandboxBase::of.
+  const void* extension(std::string_view id) override {
     if (id == SF_EXT_PROCESSES && processes() != nullptr) return &detail::processes_table<Style>();
     if (id == SF_EXT_FILES && files() != nullptr) return detail::files_table<Style>(*files());
     if (id == SF_EXT_PORTS && ports() != nullptr) return detail::ports_table<Style>(*ports());

@@ -20,6 +20,8 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 inline constexpr std::string_view kSandboxLabel = "mastra.sandbox";       // "true"
 inline constexpr std::string_view kSandboxIdLabel = "mastra.sandbox.id";  // the session's id
 inline constexpr std::string_view kSpecLabel = "sandforge.spec";  // hash of what it was made with
+// Of a container whose first process is a guest, and of the guest's volume: hash of its program.
+inline constexpr std::string_view kGuestLabel = "sandforge.guest";
 // Of an image that is a checkpoint. Names of sessions and checkpoints are percent-encoded.
 inline constexpr std::string_view kCheckpointLabel = "sandforge.checkpoint";
 inline constexpr std::string_view kCheckpointSessionLabel = "sandforge.checkpoint.session";

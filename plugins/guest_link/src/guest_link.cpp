@@ -1,10 +1,10 @@
-#include "guest_link.hpp"
+#include "sandforge/guest_link/guest_link.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 namespace {
 
 // Bytes of the socket that the host may read ahead: output is bounded by each process's own credit.
@@ -37,13 +37,29 @@ GuestLink::GuestLink(sf_host* host, const sf_executor_service* executor, LaneRef
       executor_(executor),
       lane_(lane),
       client_(*this, client_options(silence_ms / kRounds)),
-      round_ms_(silence_ms / kRounds) {}
+      round_ms_(silence_ms / kRounds),
+      lost_{SF_TRANSPORT_LOST,
+            "guest.lost",
+            "the connection to the session's guest was lost",
+            {},
+            0,
+            false} {}
 
 GuestLink::~GuestLink() {
   drop_tick(true);
 }
 
 sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> ready,
+                          const sf_error_sink* err) {
+  const auto adopt = [&](const sf_stream_events& events, sf_stream** stream,
+                         const sf_error_sink* errors) {
+    return executor_->adopt_descriptor(host_, lane_.get(), descriptor, kWindow, &events, stream,
+                                       errors);
+  };
+  return open(adopt, std::move(ready), err);
+}
+
+sf_status GuestLink::open(const Opener& opener, std::function<void(const Failure*)> ready,
                           const sf_error_sink* err) {
   sf_stream_events events{};
   events.struct_size = sizeof events;
@@ -59,8 +75,7 @@ sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> re
     static_cast<GuestLink*>(ctx)->ended(error);
   };
   ready_ = std::move(ready);
-  const sf_status status =
-      executor_->adopt_descriptor(host_, lane_.get(), descriptor, kWindow, &events, &stream_, err);
+  const sf_status status = opener(events, &stream_, err);
   if (status != SF_OK) {
     ready_ = nullptr;
     return status;
@@ -68,6 +83,17 @@ sf_status GuestLink::open(int descriptor, std::function<void(const Failure*)> re
   self_ = shared_from_this();
   flush();
   return SF_OK;
+}
+
+Failure GuestLink::lost(bool may_have_started) const {
+  Failure failure = lost_;
+  failure.may_have_started = may_have_started;
+  return failure;
+}
+
+void GuestLink::close_when_idle() noexcept {
+  idle_closes_ = true;
+  if (listeners_.empty()) close();
 }
 
 void GuestLink::close() noexcept {
@@ -121,7 +147,7 @@ void GuestLink::data(std::string_view bytes) {
   const auto keep = shared_from_this();
   quiet_ = 0;
   busy_ = true;
-  const bool ok = client_.feed(bytes);
+  const bool ok = feed(bytes);
   busy_ = false;
   for (auto& work : std::exchange(after_, {}))
     work();
@@ -129,9 +155,24 @@ void GuestLink::data(std::string_view bytes) {
   if (stream_ != nullptr) stream_->vtbl->grant(stream_, bytes.size());
   flush();
   call_stalled();
+  if (idle_closes_ && listeners_.empty()) close();
+}
+
+bool GuestLink::feed(std::string_view bytes) {
+  if (!unwrap_) return client_.feed(bytes);
+  bool ok = true;
+  std::string_view piece;
+  while (ok && unwrap_(bytes, piece))
+    ok = client_.feed(piece);
+  return ok;
 }
 
 void GuestLink::ended(const sf_error* error) {
+  if (when_lost_ && client_.open_channels() > 0) {
+    gone_ = held_ = true;
+    std::exchange(when_lost_, nullptr)();
+    return;
+  }
   if (held_) {
     gone_ = true;
     return;
@@ -143,7 +184,7 @@ void GuestLink::ended(const sf_error* error) {
   busy_ = false;
   after_.clear();
   if (sf_stream* stream = std::exchange(stream_, nullptr)) stream->vtbl->release(stream);
-  const Failure failure{SF_TRANSPORT_LOST, "local.guest_lost", client_.failure(), {}, 0, false};
+  const Failure failure{SF_TRANSPORT_LOST, "guest.guest_lost", client_.failure(), {}, 0, false};
   tell_ready(&failure);
   if (auto work = std::exchange(when_ended_, nullptr)) work();
 }
@@ -152,6 +193,13 @@ void GuestLink::let_go() {
   held_ = false;
   if (gone_) return ended(nullptr);
   close();
+}
+
+void GuestLink::go_on() {
+  held_ = false;
+  if (gone_) return ended(nullptr);
+  flush();
+  watch();
 }
 
 void GuestLink::watch() {
@@ -232,7 +280,8 @@ std::shared_ptr<ChannelListener> GuestLink::take(guest::ChannelId channel) {
   return out;
 }
 
-void GuestLink::on_hello(const guest::HelloReply&) {
+void GuestLink::on_hello(const guest::HelloReply& hello) {
+  hello_ = hello;
   tell_ready(nullptr);
 }
 
@@ -290,4 +339,4 @@ void GuestLink::on_lost(guest::ChannelId channel, bool may_have_started) {
   if (const auto to = take(channel)) to->on_lost(may_have_started);
 }
 
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link

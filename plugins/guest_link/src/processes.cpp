@@ -1,14 +1,13 @@
-#include "processes.hpp"
+#include "sandforge/guest_link/processes.hpp"
 
 #include <charconv>
 #include <csignal>
 #include <vector>
 
-#include "process.hpp"
-#include "sandbox_object.hpp"
+#include "sandforge/guest_link/guest_process.hpp"
 #include "sandforge/wire/guest/boundary.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 namespace {
 
 // Of a process that another host started: that of its command is not known here.
@@ -69,9 +68,10 @@ class ListListener final : public ChannelListener {
   sf_process_list_completion done_;
 };
 
-void list(SandboxObject& sandbox, sf_process_list_completion done) {
-  sandbox.with_link(Guest::if_running, [done](const Failure* failure,
-                                              const std::shared_ptr<GuestLink>& link, LinkFacts) {
+}  // namespace
+
+void list_processes(GuestOwner& sandbox, sf_process_list_completion done) {
+  sandbox.with_guest([done](const Failure* failure, const std::shared_ptr<GuestLink>& link) {
     if (failure != nullptr)
       return with_error(*failure,
                         [&](const sf_error* error) { done.done(done.ctx, error, nullptr, 0, 0); });
@@ -81,14 +81,15 @@ void list(SandboxObject& sandbox, sf_process_list_completion done) {
   });
 }
 
+namespace {
+
 // A request about one process whose answer is an end.
-void about(SandboxObject& sandbox, sf_str id, sf_completion done,
+void about(GuestOwner& sandbox, sf_str id, sf_completion done,
            std::function<guest::ChannelId(guest::GuestClient&, guest::ProcessId)> make,
            bool ended_is_gone) {
   const auto process = parse_id(id);
   const Failure unknown = unknown_process(id);
-  sandbox.with_link(Guest::if_running, [=](const Failure* failure,
-                                           const std::shared_ptr<GuestLink>& link, LinkFacts) {
+  sandbox.with_guest([=](const Failure* failure, const std::shared_ptr<GuestLink>& link) {
     if (failure == nullptr && (link == nullptr || !process)) failure = &unknown;
     if (failure != nullptr) return complete(done, failure);
     link->request([&](guest::GuestClient& client) { return make(client, *process); },
@@ -96,18 +97,41 @@ void about(SandboxObject& sandbox, sf_str id, sf_completion done,
   });
 }
 
-sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t window,
-                 const sf_stream_events& io, const sf_process_events& events, sf_process** process,
-                 const sf_error_sink* err) {
-  const auto& link = sandbox.link();
+}  // namespace
+
+void signal_process(GuestOwner& sandbox, sf_str id, std::int32_t number, bool tree,
+                    sf_completion done) {
+  about(
+      sandbox, id, done,
+      [=](guest::GuestClient& client, guest::ProcessId process) {
+        if (tree && number == SIGKILL) return client.kill(guest::Target(process), 0);
+        return client.signal(guest::Target(process), number,
+                             tree ? guest::SignalScope::tree : guest::SignalScope::leader);
+      },
+      true);
+}
+
+void forget_process(GuestOwner& sandbox, sf_str id, sf_completion done) {
+  about(
+      sandbox, id, done,
+      [](guest::GuestClient& client, guest::ProcessId process) {
+        return client.release(guest::Target(process));
+      },
+      false);
+}
+
+sf_status attach_process(GuestOwner& sandbox, sf_str id, sf_cursor from, std::uint64_t window,
+                         const sf_stream_events& io, const sf_process_events& events,
+                         sf_process** process, const sf_error_sink* err) {
+  const auto& link = sandbox.guest();
   const auto number = parse_id(id);
-  if (!link || !link->up()) return report(err, guest_stopped());
+  if (!link || !link->up()) return report(err, sandbox.unable().value_or(guest_stopped()));
   if (!number) return report(err, unknown_process(id));
   guest::AttachRequest request;
   request.process = *number;
   request.from = guest::Cursor(from.out, from.err);
   request.window = window;
-  auto object = std::make_shared<LocalProcess>(link, io, events, [] { return false; });
+  auto object = std::make_shared<GuestProcess>(link, io, events, [] { return false; });
   const auto channel = link->ask().attach(request);
   object->bind(channel, window, kAttachedGraceMs);
   link->listen(channel, object);
@@ -116,57 +140,4 @@ sf_status attach(SandboxObject& sandbox, sf_str id, sf_cursor from, uint64_t win
   return SF_OK;
 }
 
-}  // namespace
-
-const sf_processes_ext* processes_extension() noexcept {
-  static const sf_processes_ext ext = {
-      sizeof(sf_processes_ext),
-      [](sf_sandbox* self, sf_process_list_completion done, sf_op** op,
-         const sf_error_sink* err) noexcept {
-        return fenced(err, [&] {
-          list(SandboxObject::of(self), done);
-          if (op != nullptr) *op = no_op();
-          return sf_status{SF_OK};
-        });
-      },
-      [](sf_sandbox* self, sf_str id, sf_cursor from, uint64_t window, const sf_stream_events* io,
-         const sf_process_events* events, sf_process** process, const sf_error_sink* err) noexcept {
-        return fenced(err, [&] {
-          return attach(SandboxObject::of(self), id, from, window, *io, *events, process, err);
-        });
-      },
-      [](sf_sandbox* self, sf_str id, int32_t number, uint32_t scope, sf_completion done,
-         sf_op** op, const sf_error_sink* err) noexcept {
-        return fenced(err, [&] {
-          const bool kill_tree = scope == SF_SIGNAL_TREE && number == SIGKILL;
-          about(
-              SandboxObject::of(self), id, done,
-              [=](guest::GuestClient& client, guest::ProcessId process) {
-                if (kill_tree) return client.kill(guest::Target(process), 0);
-                return client.signal(guest::Target(process), number,
-                                     scope == SF_SIGNAL_TREE ? guest::SignalScope::tree
-                                                             : guest::SignalScope::leader);
-              },
-              true);
-          if (op != nullptr) *op = no_op();
-          return sf_status{SF_OK};
-        });
-      },
-      [](sf_sandbox* self, sf_str id, sf_completion done, sf_op** op,
-         const sf_error_sink* err) noexcept {
-        return fenced(err, [&] {
-          about(
-              SandboxObject::of(self), id, done,
-              [](guest::GuestClient& client, guest::ProcessId process) {
-                return client.release(guest::Target(process));
-              },
-              false);
-          if (op != nullptr) *op = no_op();
-          return sf_status{SF_OK};
-        });
-      },
-  };
-  return &ext;
-}
-
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link

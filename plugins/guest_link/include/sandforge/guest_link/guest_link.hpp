@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "abi_glue.hpp"
 #include "sandforge/ext/host_executor.h"
+#include "sandforge/guest_link/abi_glue.hpp"
 #include "sandforge/wire/guest/client.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 
 namespace guest = wire::guest;
 
@@ -49,15 +49,35 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
             std::uint64_t silence_ms);
   ~GuestLink() override;
   // Called at most once, when the guest is silent. From then on nothing ends, also where the
-  // connection does, until let_go: then all that was asked is lost.
+  // connection does, until let_go: then all that was asked is lost. Or until go_on: it has a
+  // reason.
   void when_silent(std::function<void()> work) { when_silent_ = std::move(work); }
   void let_go();
+  void go_on();
 
-  // Takes over a connected socket. ready comes once, with null when the guest answered its hello.
+  // Opens the stream that the guest is at the other end of, with these events.
+  using Opener =
+      std::function<sf_status(const sf_stream_events&, sf_stream**, const sf_error_sink*)>;
+  // ready comes once, with null when the guest answered its hello.
+  sf_status open(const Opener& opener, std::function<void(const Failure*)> ready,
+                 const sf_error_sink* err);
+  // The same over a connected socket, which is taken over.
   sf_status open(int descriptor, std::function<void(const Failure*)> ready,
                  const sf_error_sink* err);
-  bool up() const noexcept { return stream_ != nullptr && !client_.failed(); }
+  // Where others wrap what the guest says: takes its next piece off the front of what came. False:
+  // there is none in what is left, which is used up. Before open.
+  using Unwrap = std::function<bool(std::string_view& came, std::string_view& piece)>;
+  void unwrap_by(Unwrap unwrap) { unwrap_ = std::move(unwrap); }
+  bool up() const noexcept { return stream_ != nullptr && !gone_ && !client_.failed(); }
   void close() noexcept;
+  // Nobody will ask for anything more: it closes when what was asked has its answers.
+  void close_when_idle() noexcept;
+  // Called at most once, when the connection has ended while something was asked of the guest.
+  // Nothing hears of it until let_go.
+  void when_lost(std::function<void()> work) { when_lost_ = std::move(work); }
+  // What a lost connection means to those who have asked.
+  void lost_means(Failure failure) { lost_ = std::move(failure); }
+  Failure lost(bool may_have_started) const;
   // Once, when the connection has ended; at once when it has already.
   void when_ended(std::function<void()> work);
 
@@ -85,6 +105,9 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   // Its on_stdin_credit is called when the client may take more input: what others have to say can
   // stand in the way, too.
   void wait_for_room(std::weak_ptr<ChannelListener> who) { stalled_.push_back(std::move(who)); }
+
+  // What the guest said of itself.
+  const guest::HelloReply& hello() const noexcept { return hello_; }
 
   // Inside an event of the client: what is said then goes out when the event is over.
   bool busy() const noexcept { return busy_; }
@@ -115,6 +138,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   std::shared_ptr<ChannelListener> listener(guest::ChannelId channel) const;
   std::shared_ptr<ChannelListener> take(guest::ChannelId channel);
   void data(std::string_view bytes);
+  bool feed(std::string_view bytes);
   void ended(const sf_error* error);
   void tell_ready(const Failure* failure);
   void pass_on_forgotten();
@@ -128,6 +152,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   const sf_executor_service* executor_;
   LaneRef lane_;
   guest::GuestClient client_;
+  guest::HelloReply hello_;
+  Unwrap unwrap_;
   sf_stream* stream_ = nullptr;
   std::function<void(const Failure*)> ready_;
   std::function<void()> when_ended_;
@@ -143,8 +169,11 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   unsigned quiet_ = 0;     // rounds since the guest said something
   std::uint64_t counted_ms_ = 0;
   std::function<void()> when_silent_;
+  std::function<void()> when_lost_;
+  Failure lost_;
+  bool idle_closes_ = false;
   bool held_ = false;
   bool gone_ = false;  // the connection ended while held
 };
 
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link

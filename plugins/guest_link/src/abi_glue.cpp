@@ -1,9 +1,9 @@
-#include "abi_glue.hpp"
+#include "sandforge/guest_link/abi_glue.hpp"
 
 #include <cerrno>
 #include <cstring>
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 
 Failure system_failure(int error_number, std::string_view what, std::string_view path) {
   Failure failure;
@@ -33,7 +33,7 @@ Failure system_failure(int error_number, std::string_view what, std::string_view
     default:
       failure.code = SF_INTERNAL;
   }
-  failure.reason = "local.file_system";
+  failure.reason = "file_system";
   return failure;
 }
 
@@ -104,4 +104,4 @@ void post(sf_lane* lane, std::function<void()> work) {
       box.release());
 }
 
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link

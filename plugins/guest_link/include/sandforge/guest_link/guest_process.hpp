@@ -4,23 +4,24 @@
 #include <memory>
 #include <optional>
 
-#include "guest_link.hpp"
 #include "sandforge/abi.h"
+#include "sandforge/ext/pty.h"
+#include "sandforge/guest_link/guest_owner.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 
 // Lives as long as the host's handle or the guest's channel, whichever is longer.
-class LocalProcess final : public ChannelListener,
-                           public std::enable_shared_from_this<LocalProcess> {
+class GuestProcess final : public ChannelListener,
+                           public std::enable_shared_from_this<GuestProcess> {
  private:
   struct ProcessObject {
     sf_process base;
-    LocalProcess* owner;
+    GuestProcess* owner;
   };
 
  public:
   // io and events are copied. `missing_root` tells at an error whether the sandbox itself is gone.
-  LocalProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
+  GuestProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
                const sf_process_events& events, std::function<bool()> missing_root);
 
   // The handle for the host, valid until its release.
@@ -31,7 +32,9 @@ class LocalProcess final : public ChannelListener,
     credit_ = window;
     grace_ms_ = grace_ms;
   }
-  static LocalProcess& of(sf_process* self) noexcept {
+  // Whether the handle is that of one.
+  static bool is(const sf_process* process) noexcept { return process->vtbl == &kProcess; }
+  static GuestProcess& of(sf_process* self) noexcept {
     return *reinterpret_cast<ProcessObject*>(self)->owner;
   }
   const std::shared_ptr<GuestLink>& link() const noexcept { return link_; }
@@ -41,11 +44,11 @@ class LocalProcess final : public ChannelListener,
  private:
   struct StreamObject {
     sf_stream base;
-    LocalProcess* owner;
+    GuestProcess* owner;
   };
   static const sf_process_vtbl kProcess;
   static const sf_stream_vtbl kStream;
-  static LocalProcess& of(sf_stream* self) noexcept {
+  static GuestProcess& of(sf_stream* self) noexcept {
     return *reinterpret_cast<StreamObject*>(self)->owner;
   }
 
@@ -76,7 +79,7 @@ class LocalProcess final : public ChannelListener,
   std::function<bool()> missing_root_;
   ProcessObject process_;
   StreamObject stream_;
-  std::shared_ptr<LocalProcess> self_;  // while the host holds the handle
+  std::shared_ptr<GuestProcess> self_;  // while the host holds the handle
   guest::ChannelId channel_{};
   std::optional<guest::ProcessId> id_;  // once it has started
   std::uint64_t grace_ms_ = 0;
@@ -91,6 +94,12 @@ class LocalProcess final : public ChannelListener,
   bool unheld_ = false;      // the host dropped its handle: nobody grants any more
   bool ended_ = false;
 };
+
+// Takes a command for the guest of a sandbox, whose connection is up.
+sf_status spawn(GuestOwner& sandbox, const sf_command& command, const sf_stream_events& io,
+                const sf_process_events& events, sf_process** process, const sf_error_sink* err);
+// The host says how large a terminal is; of its own processes only.
+const sf_pty_ext* pty_extension() noexcept;
 
 // The failure that an answer of the guest stands for.
 Failure from_guest(const guest::ErrorInfo& error);
@@ -115,4 +124,16 @@ class CompletionListener : public ChannelListener {
   bool ended_is_gone_;
 };
 
-}  // namespace sandforge::local
+// A request whose answer is an end, told to a function.
+class ReplyListener final : public ChannelListener {
+ public:
+  explicit ReplyListener(std::function<void(const Failure*)> done) : done_(std::move(done)) {}
+  void on_done(std::uint64_t) override { done_(nullptr); }
+  void on_error(const guest::ErrorInfo& error) override;
+  void on_lost(bool may_have_started) override;
+
+ private:
+  std::function<void(const Failure*)> done_;
+};
+
+}  // namespace sandforge::guest_link

@@ -1,20 +1,25 @@
-#include "process.hpp"
+#include "sandforge/guest_link/guest_process.hpp"
 
 #include <algorithm>
 #include <csignal>
 
 #include "sandforge/wire/guest/boundary.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 namespace {
 
 constexpr std::uint64_t kUnheldGrant = 1U << 30;  // output of a process that nobody reads
 constexpr std::uint64_t kCreditCap = std::uint64_t{1} << 62;
 
+// A side of a terminal, in characters; the guest knows none that are longer.
+std::uint16_t to_side(std::uint32_t characters) noexcept {
+  return static_cast<std::uint16_t>(std::min<std::uint32_t>(characters, 0xffff));
+}
+
 }  // namespace
 
 Failure from_guest(const guest::ErrorInfo& error) {
-  const auto meaning = guest::meaning_of(error.code, {SF_CONFLICT, "local.stopping"});
+  const auto meaning = guest::meaning_of(error.code, {SF_CONFLICT, "guest.stopping"});
   Failure failure;
   failure.code = meaning.status;
   failure.reason = meaning.reason;
@@ -26,7 +31,7 @@ Failure from_guest(const guest::ErrorInfo& error) {
 
 Failure guest_lost(bool may_have_started) {
   return Failure{SF_TRANSPORT_LOST,
-                 "local.guest_lost",
+                 "guest.guest_lost",
                  "the connection to the session's guest was lost",
                  {},
                  0,
@@ -42,10 +47,10 @@ Failure process_ended() {
 }
 
 Failure guest_stopped() {
-  return Failure{SF_CONFLICT, "local.stopped", "the session's guest does not run", {}, 0, false};
+  return Failure{SF_CONFLICT, "guest.stopped", "the session's guest does not run", {}, 0, false};
 }
 
-const sf_stream_vtbl LocalProcess::kStream = {
+const sf_stream_vtbl GuestProcess::kStream = {
     sizeof(sf_stream_vtbl),
     [](sf_stream* self, uint64_t bytes) noexcept {
       auto& process = of(self);
@@ -65,7 +70,7 @@ const sf_stream_vtbl LocalProcess::kStream = {
     [](sf_stream*) noexcept {},
 };
 
-const sf_process_vtbl LocalProcess::kProcess = {
+const sf_process_vtbl GuestProcess::kProcess = {
     sizeof(sf_process_vtbl),
     [](sf_process* self) noexcept { return &of(self).stream_.base; },
     [](sf_process* self, int32_t number, uint32_t scope, sf_completion done, sf_op** op,
@@ -82,7 +87,7 @@ const sf_process_vtbl LocalProcess::kProcess = {
     },
 };
 
-LocalProcess::LocalProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
+GuestProcess::GuestProcess(std::shared_ptr<GuestLink> link, const sf_stream_events& io,
                            const sf_process_events& events, std::function<bool()> missing_root)
     : link_(std::move(link)),
       io_(io),
@@ -91,12 +96,12 @@ LocalProcess::LocalProcess(std::shared_ptr<GuestLink> link, const sf_stream_even
       process_{{&kProcess}, this},
       stream_{{&kStream}, this} {}
 
-sf_process* LocalProcess::handle() {
+sf_process* GuestProcess::handle() {
   self_ = shared_from_this();
   return &process_.base;
 }
 
-void LocalProcess::on_lane(std::function<void()> work) {
+void GuestProcess::on_lane(std::function<void()> work) {
   if (link_->lane().current()) {
     work();
   } else {
@@ -104,12 +109,12 @@ void LocalProcess::on_lane(std::function<void()> work) {
   }
 }
 
-void LocalProcess::host_grants(std::uint64_t bytes) {
+void GuestProcess::host_grants(std::uint64_t bytes) {
   credit_ = std::min(kCreditCap, credit_ + std::min(bytes, kCreditCap));
   grant(bytes);
 }
 
-void LocalProcess::grant(std::uint64_t bytes) {
+void GuestProcess::grant(std::uint64_t bytes) {
   if (ended_) return;
   ungranted_ = std::min(kCreditCap, ungranted_ + std::min(bytes, kCreditCap));
   // Grants of one batch of output travel together.
@@ -119,7 +124,7 @@ void LocalProcess::grant(std::uint64_t bytes) {
   link_->after_event([keep = shared_from_this()] { keep->pass_on_credit(); });
 }
 
-void LocalProcess::pass_on_credit() {
+void GuestProcess::pass_on_credit() {
   credit_queued_ = false;
   if (ended_ || ungranted_ == 0) return;
   link_->client().grant(channel_, ungranted_);
@@ -127,12 +132,12 @@ void LocalProcess::pass_on_credit() {
   link_->flush();
 }
 
-sf_status LocalProcess::no_input(const sf_error_sink* err) const {
+sf_status GuestProcess::no_input(const sf_error_sink* err) const {
   return report(
       err, Failure{SF_CONFLICT, "process.no_stdin", "the process takes no input", {}, 0, false});
 }
 
-sf_status LocalProcess::write(std::string_view bytes, std::size_t* accepted,
+sf_status GuestProcess::write(std::string_view bytes, std::size_t* accepted,
                               const sf_error_sink* err) {
   if (ended_ || !input_open_) return no_input(err);
   guest::GuestClient& client = link_->client();
@@ -152,7 +157,7 @@ sf_status LocalProcess::write(std::string_view bytes, std::size_t* accepted,
   return SF_OK;
 }
 
-sf_status LocalProcess::shutdown(const sf_error_sink*) {
+sf_status GuestProcess::shutdown(const sf_error_sink*) {
   if (ended_ || !input_open_) return SF_OK;
   input_open_ = false;
   link_->client().close_stdin(channel_);
@@ -160,7 +165,7 @@ sf_status LocalProcess::shutdown(const sf_error_sink*) {
   return SF_OK;
 }
 
-void LocalProcess::cancel() {
+void GuestProcess::cancel() {
   if (ended_ || cancelled_) return;
   cancelled_ = true;
   const sf_completion nobody{nullptr, [](void*, const sf_error*) noexcept {}};
@@ -175,7 +180,7 @@ void LocalProcess::cancel() {
   grant(kUnheldGrant);
 }
 
-sf_status LocalProcess::signal(int number, bool tree, sf_completion done,
+sf_status GuestProcess::signal(int number, bool tree, sf_completion done,
                                const sf_error_sink* err) {
   if (ended_ || !link_->up()) return report(err, process_ended());
   const auto channel = channel_;
@@ -195,7 +200,7 @@ sf_status LocalProcess::signal(int number, bool tree, sf_completion done,
   return SF_OK;
 }
 
-void LocalProcess::drop_handle() {
+void GuestProcess::drop_handle() {
   unheld_ = true;
   if (!ended_) {
     grant(kUnheldGrant);
@@ -207,7 +212,7 @@ void LocalProcess::drop_handle() {
   self_.reset();
 }
 
-void LocalProcess::on_started(const guest::Started& started) {
+void GuestProcess::on_started(const guest::Started& started) {
   id_ = started.process;
   if (!SF_HAS_FN(&events_, on_started)) return;
   const std::string id = std::to_string(static_cast<std::uint64_t>(started.process));
@@ -218,7 +223,7 @@ void LocalProcess::on_started(const guest::Started& started) {
   events_.on_started(events_.ctx, &out);
 }
 
-void LocalProcess::on_output(guest::StreamId stream, std::string_view bytes) {
+void GuestProcess::on_output(guest::StreamId stream, std::string_view bytes) {
   const bool ungoverned = cancelled_ || unheld_;
   const auto allowed = unheld_ ? 0 : std::min<std::uint64_t>(bytes.size(), credit_);
   const auto given = ungoverned ? bytes.substr(0, allowed) : bytes;
@@ -233,36 +238,36 @@ void LocalProcess::on_output(guest::StreamId stream, std::string_view bytes) {
   grant(bytes.size() - given.size());
 }
 
-void LocalProcess::on_stdin_credit() {
+void GuestProcess::on_stdin_credit() {
   // Also who waited for room and has ended meanwhile is called.
   if (!ended_ && SF_HAS_FN(&io_, on_writable)) io_.on_writable(io_.ctx);
 }
 
-void LocalProcess::on_exited(const guest::Exit& exit) {
+void GuestProcess::on_exited(const guest::Exit& exit) {
   input_open_ = false;
   if (!SF_HAS_FN(&events_, on_exit)) return;
   const sf_exit out = guest::to_abi(exit, cancelled_);
   events_.on_exit(events_.ctx, &out);
 }
 
-void LocalProcess::on_end(const guest::End& end) {
+void GuestProcess::on_end(const guest::End& end) {
   dropped_ += end.dropped.out + end.dropped.err;
   pipes_held_ = end.pipes_held;
   finish(nullptr);
 }
 
-void LocalProcess::on_error(const guest::ErrorInfo& error) {
+void GuestProcess::on_error(const guest::ErrorInfo& error) {
   Failure failure = from_guest(error);
   if (failure.reason == "command.no_directory" && missing_root_()) failure = folder_gone();
   finish(&failure);
 }
 
-void LocalProcess::on_lost(bool may_have_started) {
-  const Failure failure = guest_lost(may_have_started);
+void GuestProcess::on_lost(bool may_have_started) {
+  const Failure failure = link_->lost(may_have_started);
   finish(&failure);
 }
 
-void LocalProcess::finish(const Failure* failure) {
+void GuestProcess::finish(const Failure* failure) {
   ended_ = true;
   input_open_ = false;
   sf_stream_end end{};
@@ -291,4 +296,85 @@ void CompletionListener::on_lost(bool may_have_started) {
   complete(done_, &failure);
 }
 
-}  // namespace sandforge::local
+void ReplyListener::on_error(const guest::ErrorInfo& error) {
+  const Failure failure = from_guest(error);
+  done_(&failure);
+}
+
+void ReplyListener::on_lost(bool may_have_started) {
+  const Failure failure = guest_lost(may_have_started);
+  done_(&failure);
+}
+
+sf_status spawn(GuestOwner& sandbox, const sf_command& command, const sf_stream_events& io,
+                const sf_process_events& events, sf_process** process, const sf_error_sink* err) {
+  if (const auto failure = sandbox.unable()) return report(err, *failure);
+  const auto& link = sandbox.guest();
+  guest::SpawnRequest request;
+  request.request_id = std::string(view(command.request_id));
+  for (std::size_t i = 0; i < command.argc; ++i)
+    request.argv.emplace_back(view(command.argv[i]));
+  request.shell_text = std::string(view(command.shell));
+  for (std::size_t i = 0; i < command.env_count; ++i) {
+    const auto& entry = command.env[i];
+    request.env.emplace_back(
+        std::string(view(entry.name)),
+        entry.value.ptr == nullptr ? std::nullopt : std::optional(std::string(view(entry.value))));
+  }
+  request.cwd = std::string(view(command.cwd));
+  request.user = std::string(view(command.user));
+  request.stdin_mode =
+      command.stdin_mode == SF_STDIN_PIPE ? guest::StdinMode::pipe : guest::StdinMode::null;
+  if (command.tty != nullptr) {
+    guest::Tty tty;
+    tty.cols = to_side(command.tty->cols);
+    tty.rows = to_side(command.tty->rows);
+    tty.term = command.tty->term.len == 0 ? "xterm-256color" : std::string(view(command.tty->term));
+    request.tty = tty;
+  }
+  request.combined = command.output == SF_OUTPUT_COMBINED;
+  request.detach = (command.flags & SF_COMMAND_DETACH) != 0;
+  request.timeout_ms = command.timeout_ms;
+  request.grace_ms = command.grace_ms;
+  request.window = command.window;
+  request.tag = std::string(view(command.tag));
+
+  auto object = std::make_shared<GuestProcess>(link, io, events, sandbox.missing_root());
+  std::string why;
+  const auto channel = link->ask().spawn(request, &why);
+  if (!channel) return report(err, Failure{SF_INVALID, "command.invalid", why, {}, 0, false});
+  object->bind(*channel, command.window, command.grace_ms);
+  link->listen(*channel, object);
+  *process = object->handle();
+  link->flush();
+  return SF_OK;
+}
+
+const sf_pty_ext* pty_extension() noexcept {
+  static const sf_pty_ext ext = {
+      sizeof(sf_pty_ext),
+      [](sf_process* process, uint32_t cols, uint32_t rows, sf_completion done, sf_op** op,
+         const sf_error_sink* err) noexcept {
+        return fenced(err, [&] {
+          if (!GuestProcess::is(process))
+            return report(err, Failure{SF_UNSUPPORTED,
+                                       "process.no_terminal",
+                                       "the process has no terminal",
+                                       {},
+                                       0,
+                                       false});
+          auto& object = GuestProcess::of(process);
+          if (!object.ended()) {
+            object.link()->client().resize(object.channel(), to_side(cols), to_side(rows));
+            object.link()->flush();
+          }
+          post(object.link()->lane().get(), [done] { complete(done, nullptr); });
+          if (op != nullptr) *op = no_op();
+          return sf_status{SF_OK};
+        });
+      },
+  };
+  return &ext;
+}
+
+}  // namespace sandforge::guest_link

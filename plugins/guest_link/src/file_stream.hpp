@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "guest_link.hpp"
 #include "sandforge/ext/files.h"
+#include "sandforge/guest_link/guest_link.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 
 Failure from_guest_file(const guest::ErrorInfo& error);
 
@@ -142,4 +142,4 @@ class FileStream final : public FileChannel, public std::enable_shared_from_this
   std::shared_ptr<FileStream> self_;  // while the host holds the handle
 };
 
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "process.hpp"
+#include "sandforge/guest_link/guest_process.hpp"
 #include "sandforge/wire/guest/boundary.hpp"
 #include "sandforge/wire/guest/file_boundary.hpp"
 
-namespace sandforge::local {
+namespace sandforge::guest_link {
 namespace {
 
 constexpr std::uint64_t kMostCredit = std::uint64_t{1} << 62;
@@ -22,7 +22,7 @@ Failure file_cancelled(bool may_have_started) {
 }  // namespace
 
 Failure from_guest_file(const guest::ErrorInfo& error) {
-  const auto meaning = guest::file_meaning_of(error.code, {SF_CONFLICT, "local.stopping"});
+  const auto meaning = guest::file_meaning_of(error.code, {SF_CONFLICT, "guest.stopping"});
   Failure failure;
   failure.code = meaning.status;
   failure.reason = error.error_number == EISDIR ? "file.is_directory" : meaning.reason;
@@ -38,7 +38,7 @@ void FileChannel::on_error(const guest::ErrorInfo& error) {
 }
 
 void FileChannel::on_lost(bool may_have_started) {
-  const Failure failure = guest_lost(may_have_started);
+  const Failure failure = link_->lost(may_have_started);
   finish(&failure);
 }
 
@@ -228,4 +228,4 @@ void FileStream::told_end(const Failure* failure) {
   with_error(*failure, [&](const sf_error* error) { io_.done(io_.ctx, error, &end); });
 }
 
-}  // namespace sandforge::local
+}  // namespace sandforge::guest_link
