@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 using namespace sandforge::plugin;
 namespace fs = std::filesystem;
@@ -28,6 +29,8 @@ class CrookedSandbox : public Sandbox {
     if (fault_ == "never done")
       for (;;)
         std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (fault_ == "starts once" && std::exchange(started_, true))
+      throw Error(Code::unavailable, "it does not start again");
     if (fault_ == "second machine") fs::remove_all(folder_);
     const bool fresh = fs::create_directories(folder_);
     env_ = starting.env();
@@ -86,6 +89,7 @@ class CrookedSandbox : public Sandbox {
   fs::path folder_;
   std::vector<EnvEntry> env_;
   int leaked_ = -1;
+  bool started_ = false;
 };
 
 class CrookedFactory : public FactorySandbox {

@@ -52,6 +52,10 @@ TEST_CASE("a plugin that leaves files behind fails") {
   fails("keeps its files", "cases.D02.restart", "left behind: tmp/root");
 }
 
+TEST_CASE("a plugin that starts only once fails, and the hooks of its end find what they write to") {
+  fails("starts once", "cases.D02.hooks", "it does not start again");
+}
+
 TEST_CASE("a plugin that ignores the environment fails") {
   fails("ignores the environment", "contract.A7", "first");
 }

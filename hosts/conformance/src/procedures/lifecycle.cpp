@@ -1,4 +1,6 @@
 // D02 to D06, D12, D13: starting, stopping, destroying, and what happens behind our back.
+#include <memory>
+
 #include "procedure.hpp"
 #include "sandforge/setup.hpp"
 
@@ -175,19 +177,21 @@ void destroy_ends_commands(Host& host) {
   CHECK(result.out == "up\n");
 }
 
+// The hooks of an end run once more where a check has thrown and the host cleans up: what they write
+// to is theirs.
 void hooks_in_order(Host& host) {
-  std::vector<std::string> order;
+  const auto order = std::make_shared<std::vector<std::string>>();
   auto config = host.config();
-  config.hooks.on_start = [&](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
-    order.emplace_back("start");
+  config.hooks.on_start = [order](std::shared_ptr<Sandbox>, StartedInfo, Handler<void> done) {
+    order->emplace_back("start");
     std::move(done)(Result<void>());
   };
-  config.hooks.on_stop = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
-    order.emplace_back("stop");
+  config.hooks.on_stop = [order](std::shared_ptr<Sandbox>, Handler<void> done) {
+    order->emplace_back("stop");
     std::move(done)(Result<void>());
   };
-  config.hooks.on_destroy = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
-    order.emplace_back("destroy");
+  config.hooks.on_destroy = [order](std::shared_ptr<Sandbox>, Handler<void> done) {
+    order->emplace_back("destroy");
     std::move(done)(Result<void>());
   };
   const auto sandbox = host.make(config);
@@ -195,21 +199,21 @@ void hooks_in_order(Host& host) {
   sandbox->stop();
   sandbox->start();
   sandbox->destroy();
-  CHECK((order == std::vector<std::string>{"start", "stop", "start", "destroy"}));
+  CHECK((*order == std::vector<std::string>{"start", "stop", "start", "destroy"}));
 }
 
 void stop_hook_fails(Host& host) {
-  bool fail = true;
+  const auto fail = std::make_shared<bool>(true);
   auto config = host.config();
-  config.hooks.on_stop = [&](std::shared_ptr<Sandbox>, Handler<void> done) {
-    if (fail) return std::move(done)(Error(Status::internal, "not yet"));
+  config.hooks.on_stop = [fail](std::shared_ptr<Sandbox>, Handler<void> done) {
+    if (*fail) return std::move(done)(Error(Status::internal, "not yet"));
     std::move(done)(Result<void>());
   };
   const auto sandbox = host.make(config);
   sandbox->start();
   CHECK(error_of([&] { sandbox->stop(); }).message.find("not yet") != std::string::npos);
   CHECK(sandbox->status() == SandboxStatus::error);
-  fail = false;
+  *fail = false;
   CHECK_NOTHROW(sandbox->stop());
   CHECK(sandbox->status() == SandboxStatus::stopped);
 }
