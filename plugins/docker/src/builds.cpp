@@ -69,8 +69,11 @@ Task<plugin::ResolvedTemplate> DockerBuilds::resolve(plugin::Context context,
   plugin::ResolvedTemplate out = plugin::resolved_template(outcome, by, base(settings));
   if (outcome.plan) keep_secrets(out.identity, repo_secrets(*outcome.plan, by));
   // A start still learns from it which older images may stand in.
-  if (!out.document && !out.family.empty())
-    out.document = Template().with_family(out.family).text();
+  if (!out.document && !out.family.empty()) {
+    const Template stand_in = Template().with_family(out.family);
+    out.document = stand_in.text();
+    out.identity = stand_in.identity();
+  }
   co_return out;
 }
 

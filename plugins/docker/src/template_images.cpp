@@ -266,14 +266,20 @@ Task<void> TemplateImages::run(std::shared_ptr<Step> step, std::string container
   }
   wire::Demultiplexer frames;
   RedactingStream redacting(*step->redactor);
+  std::string said;
+  const auto say = [&](const std::string& text) {
+    step->log->add(text);
+    said += text;
+    if (said.size() > kShownOfLog) said.erase(0, said.size() - kShownOfLog);
+  };
   for (;;) {
     const std::optional<plugin::Output> piece = co_await stream.read_some();
     if (!piece) break;
     std::string_view bytes = piece->data;
     while (const auto next = frames.next(bytes))
-      step->log->add(redacting.feed(next->data));
+      say(redacting.feed(next->data));
   }
-  step->log->add(redacting.flush());
+  say(redacting.flush());
   Machines machines(engine_, options_);
   for (int naps = 0; naps < kEndedNaps; ++naps) {
     const std::optional<wire::ContainerInfo> info = co_await machines.inspect(container);
@@ -284,8 +290,7 @@ Task<void> TemplateImages::run(std::shared_ptr<Step> step, std::string container
       if (info->exit_code == 0 && !info->oom_killed) co_return;
       throw fault(Code::invalid, "docker.build_step",
                   step->name + " exited with " + std::to_string(info->exit_code) +
-                      (info->oom_killed ? " (out of memory)" : "") + ":\n" +
-                      step->log->tail(kShownOfLog))
+                      (info->oom_killed ? " (out of memory)" : "") + ":\n" + said)
           .detail("step", static_cast<long long>(step->step.position + 1))
           .detail("exitCode", static_cast<long long>(info->exit_code));
     }
