@@ -1,6 +1,7 @@
 #include "builds.hpp"
 
 #include <sandforge/plugin/coroutine.hpp>
+#include <sandforge/support/utf8.hpp>
 
 #include <algorithm>
 
@@ -12,7 +13,8 @@ using plugin::BuildStatus;
 
 constexpr std::size_t kTemplatesKept = 64;
 constexpr std::size_t kBuildsKept = 100;
-constexpr std::size_t kLogKept = 64U << 10;
+constexpr std::size_t kLogKept = 8U << 10;  // escaped, it is less than the most of a value
+constexpr std::size_t kErrorKept = 2U << 10;
 constexpr milliseconds kLookAgain{2000};
 constexpr milliseconds kLogNap{100};
 constexpr const char* kBuildIndex = "builds";
@@ -209,8 +211,8 @@ Task<void> DockerBuilds::keep(Build build, std::string log) {
   one.set("status", build.status == BuildStatus::ready ? "ready" : "failed");
   one.set("startedAt", std::to_string(build.started_at));
   one.set("finishedAt", std::to_string(build.finished_at));
-  one.set("error", build.error);
-  one.set("log", log);
+  one.set("error", to_valid_utf8(build.error.substr(0, kErrorKept)));
+  one.set("log", to_valid_utf8(log));
   const std::string text = json::write(json::Value(std::move(one)));
   const std::string list = json::write(json::Value(std::move(ids)));
   try {
