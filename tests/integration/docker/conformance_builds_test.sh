@@ -13,5 +13,6 @@ trap 'new containers "$containers_before" | xargs -r docker rm -f >/dev/null
 
 # E07 wants an image of a repository that is nowhere: builds_test.sh has one. No setting is a size,
 # which E12 needs.
-"$program" conformance "$plugin" --options "$options" --jobs 2 --include 'cases.E0[4-9]*' \
-  --include 'cases.E1*' --exclude 'cases.E07*' --exclude 'cases.E12*'
+rows=()
+for row in E04 E05 E06 E08 E09 E10 E11 E13 E14 E15 E16; do rows+=(--include "cases.$row*"); done
+"$program" conformance "$plugin" --options "$options" --jobs 2 "${rows[@]}"
