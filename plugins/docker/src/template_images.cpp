@@ -255,7 +255,7 @@ Task<void> TemplateImages::run(std::shared_ptr<Step> step, std::string container
     throw engine_.no_answer_of_api("attach to a build container");
   }
   const HttpAnswer begun =
-      co_await engine_.call("POST", container_path(container, "/start"), {}, kCommitTime);
+      co_await engine_.call("POST", container_path(container, "/start"), std::string(), kCommitTime);
   engine_.throw_if_refused(begun, "start a build container");
   try {
     if (!input.empty()) co_await stream.write_all(input);
@@ -322,8 +322,8 @@ Task<std::string> TemplateImages::run_step(std::shared_ptr<Step> step) {
   const TemplateStep& of = step->step;
   const std::string config = json::write(json::Value(step->config));
   if (of.script.empty()) {
-    const std::string still = co_await create(step, {}, "exit 0");
-    std::string made = co_await commit(still, config, {});
+    const std::string still = co_await create(step, std::string(), "exit 0");
+    std::string made = co_await commit(still, config, std::string());
     co_return made;
   }
   const auto& ephemeral = step->order->ephemeral;
@@ -332,7 +332,7 @@ Task<std::string> TemplateImages::run_step(std::shared_ptr<Step> step) {
       wrapped ? "eval \"$(cat)\" &&\neval " + shell_quote(of.script) : of.script;
   const std::string container = co_await create(step, of.user, script);
   co_await run(step, container, assignments(ephemeral));
-  std::string made = co_await commit(container, config, {});
+  std::string made = co_await commit(container, config, std::string());
   co_return made;
 }
 
@@ -353,11 +353,11 @@ Task<std::string> TemplateImages::run_secret_step(std::shared_ptr<Step> step) {
     prepare += " && if [ -e " + path + " ]; then chown -R -- " + shell_quote(of.output->owner) +
                " " + path + "; fi";
   const std::string kept = co_await create(step, "0", prepare);
-  co_await run(step, kept, {});
+  co_await run(step, kept, std::string());
   co_await move_output(step, thrown, kept);
-  if (!of.output->owner.empty()) co_await run(step, kept, {});
+  if (!of.output->owner.empty()) co_await run(step, kept, std::string());
   const std::string config = json::write(json::Value(step->config));
-  std::string made = co_await commit(kept, config, {});
+  std::string made = co_await commit(kept, config, std::string());
   co_return made;
 }
 
@@ -468,7 +468,7 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
     std::exception_ptr failed;
     try {
       if (last) {
-        const std::string still = co_await create(step, {}, "exit 0");
+        const std::string still = co_await create(step, std::string(), "exit 0");
         layer.id = co_await commit(still, json::write(json::Value(step->config)),
                                    template_reference(order->identity));
       } else if (step->step.output) {
