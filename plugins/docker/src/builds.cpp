@@ -137,6 +137,7 @@ Build DockerBuilds::begin(const std::string& document, Secrets ephemeral, Secret
     std::shared_ptr<BuildRecord>& slot = records_[order->identity];
     if (slot && !slot->ended()) return slot->build;
     slot = record;
+    forget_oldest();
   }
   const Build out = build;
   const auto me = shared_from_this();
@@ -146,6 +147,21 @@ Build DockerBuilds::begin(const std::string& document, Secrets ephemeral, Secret
         if (error) me->settle(*record, BuildStatus::failed, "the build was cancelled");
       });
   return out;
+}
+
+// Its log goes with it; what is kept of it is read again.
+void DockerBuilds::forget_oldest() {
+  while (records_.size() > kBuildsKept) {
+    auto oldest = records_.end();
+    for (auto at = records_.begin(); at != records_.end(); ++at) {
+      if (!at->second->ended()) continue;
+      if (oldest == records_.end() ||
+          at->second->build.finished_at < oldest->second->build.finished_at)
+        oldest = at;
+    }
+    if (oldest == records_.end()) return;
+    records_.erase(oldest);
+  }
 }
 
 void DockerBuilds::settle(BuildRecord& record, BuildStatus status, std::string error) {

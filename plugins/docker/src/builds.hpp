@@ -54,6 +54,7 @@ class DockerBuilds : public std::enable_shared_from_this<DockerBuilds> {
   void keep_secrets(const std::string& identity, Secrets secrets);
   static Task<void> run(std::shared_ptr<DockerBuilds> me, std::shared_ptr<BuildRecord> record,
                         std::shared_ptr<const BuildOrder> order);
+  void forget_oldest();  // with the mutex held
   void settle(BuildRecord& record, plugin::BuildStatus status, std::string error);
   Task<void> keep(plugin::Build build, std::string log);
   Task<std::optional<json::Value>> kept(std::string key);
