@@ -71,13 +71,15 @@ absent() { # FILE WHERE
 
 # Whoever lists processes meanwhile, on the machine and beside the commands of the repository.
 touch "$work/watching"
-while [[ -e $work/watching ]]; do cat /proc/[0-9]*/cmdline; done >"$work/cmdlines" 2>/dev/null &
+while [[ -e $work/watching ]]; do
+  cat /proc/[0-9]*/cmdline || true  # one that has ended meanwhile
+done >"$work/cmdlines" 2>/dev/null &
 watcher=$!
 scanner='(while :; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline >>scanned; sleep 1; done) 2>/dev/null & sleep 2; grep -rs . /tmp /root /home >>scanned; true'
 id=$(build --setup "$scanner" 2>"$work/log") || fail "$(cat "$work/log")"
 rm "$work/watching"
 wait "$watcher" || true
-grep -qa 127.0.0.1:$port/private "$work/cmdlines" || fail "no process was seen: nothing is tested"
+grep -qa "git.clone.*127.0.0.1:$port/private" "$work/cmdlines" || fail "no process was seen: nothing is tested"
 absent "$work/cmdlines" "the arguments of a process"
 absent "$work/log" "the log"
 no_container "after a build"
