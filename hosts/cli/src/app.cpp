@@ -64,7 +64,7 @@ void App::make_registry() {
   services->runtime = runtime_.get();
   services->logger = logger_;
   services->secrets = secrets_;
-  services->state = memory_state_store();
+  services->state = folder_state_store(places_.state / "plugin-state");
   services->folders.data = places_.state / "plugins";
   services->folders.cache = places_.cache / "plugins";
   services->folders.runtime = places_.runtime;

@@ -68,6 +68,10 @@ class Formatter : public CLI::Formatter {
   }
 };
 
+bool is_commit(const std::string& ref) {
+  return ref.size() == 40 && ref.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 struct Builder {
   Builder() : app("Run commands in code sandboxes, on any provider.", "sandforge") {
     app.require_subcommand(1);
@@ -85,6 +89,7 @@ struct Builder {
     add_stop();
     add_snapshot();
     add_remove();
+    add_build();
     add_information();
     add_fault_proxy();
     add_new();
@@ -116,37 +121,7 @@ struct Builder {
   }
 
   void add_session(CLI::App& sub, SessionArguments& to) {
-    sub.add_option("--provider", to.provider, "Where it runs; else what the configuration names")
-        ->type_name("NAME");
-    sub.add_option_function<std::vector<std::string>>(
-           "--repo",
-           [&to](const std::vector<std::string>& words) {
-             for (const auto& word : words)
-               if (const auto url = parse_clone_url(word); !url)
-                 throw CLI::ValidationError("--repo", bad_repository(word, url.error().message));
-             to.repositories = words;
-           },
-           "Clone URL (https, ssh, file) or absolute path; repeatable")
-        ->type_name("URL")
-        ->allow_extra_args(false);
-    sub.add_option("--ref", to.ref, "Branch, tag or commit of --repo")->type_name("REF");
-    sub.add_option_function<std::string>(
-           "--repo-token",
-           [&to](const std::string& text) {
-             // Not repeated: where a shell has replaced the reference, it is the token.
-             if (!is_one_reference(text))
-               throw CLI::ValidationError("--repo-token",
-                                          "what is given is no reference; write '${NAME}', in "
-                                          "single quotes, or file:PATH, and not the token itself");
-             to.repository_token = text;
-           },
-           "Where the token for --repo is: '${NAME}' or file:PATH")
-        ->type_name("REFERENCE");
-    sub.add_option("--setup", to.setup,
-                   "Shell command run once, inside the repository if there is exactly\n"
-                   "one, else at the workspace root; repeatable")
-        ->type_name("COMMAND")
-        ->allow_extra_args(false);
+    add_repositories(sub, to);
     sub.add_option_function<std::string>(
            "--setup-timeout",
            [&to](const std::string& text) {
@@ -179,6 +154,40 @@ struct Builder {
            },
            "Steps of set-up on standard error: auto (on a terminal),\nalways or never")
         ->type_name("WHEN");
+  }
+
+  void add_repositories(CLI::App& sub, SessionArguments& to) {
+    sub.add_option("--provider", to.provider, "Where it runs; else what the configuration names")
+        ->type_name("NAME");
+    sub.add_option_function<std::vector<std::string>>(
+           "--repo",
+           [&to](const std::vector<std::string>& words) {
+             for (const auto& word : words)
+               if (const auto url = parse_clone_url(word); !url)
+                 throw CLI::ValidationError("--repo", bad_repository(word, url.error().message));
+             to.repositories = words;
+           },
+           "Clone URL (https, ssh, file) or absolute path; repeatable")
+        ->type_name("URL")
+        ->allow_extra_args(false);
+    sub.add_option("--ref", to.ref, "Branch, tag or commit of --repo")->type_name("REF");
+    sub.add_option_function<std::string>(
+           "--repo-token",
+           [&to](const std::string& text) {
+             // Not repeated: where a shell has replaced the reference, it is the token.
+             if (!is_one_reference(text))
+               throw CLI::ValidationError("--repo-token",
+                                          "what is given is no reference; write '${NAME}', in "
+                                          "single quotes, or file:PATH, and not the token itself");
+             to.repository_token = text;
+           },
+           "Where the token for --repo is: '${NAME}' or file:PATH")
+        ->type_name("REFERENCE");
+    sub.add_option("--setup", to.setup,
+                   "Shell command run once, inside the repository if there is exactly\n"
+                   "one, else at the workspace root; repeatable")
+        ->type_name("COMMAND")
+        ->allow_extra_args(false);
   }
 
   void add_session_name(CLI::App& sub, SessionArguments& to, const std::string& text) {
@@ -367,6 +376,24 @@ struct Builder {
     });
   }
 
+  void add_build() {
+    auto* sub = app.add_subcommand("build", "Build the template that sessions of a repository boot");
+    sub->footer(
+        "The log is on standard error; the template's id, or with --json the build, on\n"
+        "standard output. An interrupt cancels the build.\n\n" +
+        std::string(kExitCodeTable));
+    add_repositories(*sub, build.session);
+    sub->add_flag("--list", build.list, "List the builds that the provider knows");
+    on(sub, [this] {
+      if (build.list != build.session.repositories.empty())
+        throw CLI::ValidationError("either --repo or --list is needed");
+      if (!build.session.ref.empty() && !is_commit(build.session.ref))
+        throw CLI::ValidationError("--ref", "a build takes a whole commit, of 40 hex digits");
+      check_session(build.session);
+      return Subcommand(build);
+    });
+  }
+
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
     sub->footer(std::string(kFolderStays) + "\nCheckpoints stay, too: see snapshot --remove.\n\n" +
@@ -513,6 +540,7 @@ struct Builder {
   PsArguments ps;
   StopArguments stop;
   SnapshotArguments snapshot;
+  BuildArguments build;
   RemoveArguments remove;
   DescribeArguments describe;
   SettingsArguments settings;

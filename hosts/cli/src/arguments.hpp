@@ -84,6 +84,10 @@ struct SnapshotArguments {
   bool list = false;
   std::optional<std::string> remove;
 };
+struct BuildArguments {
+  SessionArguments session;  // provider, repositories, their token, set-up
+  bool list = false;
+};
 struct ProvidersArguments {};
 struct DescribeArguments {
   std::string provider;
@@ -126,7 +130,7 @@ struct ConformanceArguments {
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
-                 StopArguments, RemoveArguments, SnapshotArguments, ProvidersArguments,
+                 StopArguments, RemoveArguments, SnapshotArguments, BuildArguments, ProvidersArguments,
                  DescribeArguments, SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
                  FaultProxyArguments, NewArguments, ConformanceArguments>;
 

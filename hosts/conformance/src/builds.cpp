@@ -1,6 +1,7 @@
 #include "builds.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 #include "random.hpp"
@@ -132,6 +133,26 @@ Recipe recipe_of(Host& host, const json::Object& settings) {
   return out;
 }
 
+// Of a repository of this machine, with one commit that only this run has.
+Recipe recipe_of_repository(Host& host) {
+  const auto at = (host.scratch() / "fresh").string();
+  const std::string git = "git -C '" + at + "' -c user.name=suite -c user.email=suite@invalid ";
+  const std::string text = "{ git init -q '" + at + "' && echo " + host.setting().token + " > '" +
+                           at + "/name' && " + git + "add name && " + git +
+                           "commit -q -m fresh; } >/dev/null 2>&1";
+  if (std::system(text.c_str()) != 0)
+    unverified("no settings give a template, and git is not to be had for a repository");
+  auto recipe = recipe_of(host);
+  auto context = std::make_shared<SessionContext>(*recipe.context);
+  context->repository_access = [url = "file://" + at](Handler<RepositoryAccess> done) {
+    RepositoryAccess access;
+    access.clone_url = url;
+    std::move(done)(std::move(access));
+  };
+  recipe.context = std::move(context);
+  return recipe;
+}
+
 Recipe fresh_recipe(Host& host) {
   // The token makes it another one in each case and each run.
   Random random(host.setting().seed ^ std::hash<std::string>()(host.setting().token));
@@ -141,7 +162,9 @@ Recipe fresh_recipe(Host& host) {
     auto recipe = recipe_of(host, fitting_document(fields->as_object(), random));
     if (builds.resolve(recipe).document) return recipe;
   }
-  unverified("no settings of this provider give a session without repositories a template");
+  const auto recipe = recipe_of_repository(host);
+  if (builds.resolve(recipe).document) return recipe;
+  unverified("neither settings nor a repository of this machine give a session a template");
 }
 
 std::shared_ptr<Sandbox> make(Host& host, const Recipe& recipe, const std::string& name) {

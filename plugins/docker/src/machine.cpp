@@ -295,7 +295,7 @@ Task<void> Machines::own_directory(Machine& machine) {
                                options_->user + ": " + why);
 }
 
-Task<Machine> Machines::start(MachineSpec spec, Boot boot,
+Task<Machine> Machines::start(MachineSpec spec, Boot boot, ImageChoice* choice,
                               std::function<void(const std::string&)> on_identity) {
   Machine machine;
   std::optional<wire::ContainerInfo> found = co_await find();
@@ -304,7 +304,8 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot,
     found.reset();
   }
   if (!found) {
-    const Booted from = co_await checkpoints.choose(boot);
+    Booted from = co_await checkpoints.choose(boot);
+    if (from.image.empty() && choice != nullptr) from = co_await choice->choose();
     spec.checkpoint = from.image;
     machine.provenance = from.provenance;
     if (from.image.empty()) co_await need_image(spec.image);

@@ -17,6 +17,13 @@ class Machine {
   std::vector<std::string> warnings;
 };
 
+// What a fresh machine boots where no checkpoint exists. Outlives the start that it is given to.
+class ImageChoice {
+ public:
+  virtual ~ImageChoice() = default;
+  virtual Task<Booted> choose() = 0;
+};
+
 // Of one session; on the lane of the engine. Either id may be absent.
 class Machines {
  public:
@@ -36,15 +43,18 @@ class Machines {
   Task<std::optional<wire::ContainerInfo>> find();
   // All that carry the session's label, the one to go on with first.
   Task<std::vector<wire::ContainerSummary>> list();
-  // A machine that runs; a fresh one boots from the first checkpoint that exists. Code::conflict:
-  // another container has its name. on_identity: as soon as the machine exists.
-  Task<Machine> start(MachineSpec spec, Boot boot,
+  // A machine that runs; a fresh one boots from the first checkpoint that exists, else what `choice`
+  // says, which may be null. Code::conflict: another container has its name. on_identity: as soon as
+  // the machine exists.
+  Task<Machine> start(MachineSpec spec, Boot boot, ImageChoice* choice,
                       std::function<void(const std::string&)> on_identity);
   Task<void> stop();
   // Every machine of the session, and the one whose id is known. Ends when they are gone. Answers
   // the ids of the images that they were made from.
   Task<std::vector<std::string>> remove();
   Task<std::optional<wire::ContainerInfo>> inspect(std::string id);
+  // Pulls the image where the options say so.
+  Task<void> need_image(std::string image);
 
  private:
   Task<std::string> create(MachineSpec spec, Machine& machine);
@@ -52,7 +62,6 @@ class Machines {
   Task<void> complete_guest(wire::ContainerInfo found);
   Task<void> run(Machine& machine);
   Task<void> own_directory(Machine& machine);
-  Task<void> need_image(std::string image);
   Task<void> pull(std::string image);
   Task<void> read_progress(HttpStream& stream, std::string image);
   Task<void> remove_one(std::string id);

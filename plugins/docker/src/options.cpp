@@ -231,6 +231,14 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   host_config = read_host_config(given);
   guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
   guest = read_guest(given, opening.host());
+  const Document of_template = given.document("template");
+  build_network = of_template.string("network").value_or("");
+  if (const Value* value = member(of_template, "buildEnv"))
+    for (const auto& [name, text] : value->as_object())
+      build_env[name] = text.as_string();
+  if (const Value* value = member(of_template, "volumes"))
+    for (const auto& [source, target] : value->as_object())
+      build_binds.push_back(source + ':' + target.as_string());
   stop_timeout = std::chrono::seconds(given.integer("stopTimeout").value_or(10));
 }
 

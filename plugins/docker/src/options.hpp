@@ -39,6 +39,9 @@ class ProviderOptions {
   std::vector<std::string> command;
   bool has_command = false;  // it was given: the container ends with it
   json::Object host_config;  // as the engine takes it
+  std::map<std::string, std::string> build_env;  // of templates
+  std::string build_network;                     // of containers that build; empty: the engine's
+  std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"
   std::chrono::seconds stop_timeout{10};
   milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs

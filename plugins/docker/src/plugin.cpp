@@ -6,11 +6,14 @@
 namespace sandforge::docker {
 
 class DockerFactory : public plugin::CoFactorySandbox,
-                      public plugin::BasicHealth<plugin::Coroutine> {
+                      public plugin::BasicHealth<plugin::Coroutine>,
+                      public plugin::BasicTemplates<plugin::Coroutine>,
+                      public plugin::BasicBuilds<plugin::Coroutine> {
  public:
   static constexpr const char* provider = "docker";
   explicit DockerFactory(const plugin::Opening& opening)
-      : options_(std::make_shared<const ProviderOptions>(opening)) {}
+      : options_(std::make_shared<const ProviderOptions>(opening)),
+        builds_(std::make_shared<DockerBuilds>(opening.lane, options_)) {}
 
   // What the public documents show; a default stands there only where the host gave one.
   plugin::SettingsSchema settings() const override {
@@ -46,7 +49,34 @@ class DockerFactory : public plugin::CoFactorySandbox,
 
   std::unique_ptr<plugin::SandboxBase> create(plugin::Context context,
                                               plugin::Settings settings) override {
-    return std::make_unique<DockerSandbox>(options_, std::move(context), settings);
+    return std::make_unique<DockerSandbox>(options_, builds_, std::move(context), settings);
+  }
+
+  plugin::BasicTemplates<plugin::Coroutine>* templates() override { return this; }
+  Task<plugin::ResolvedTemplate> resolve(plugin::Context context, plugin::Settings settings,
+                                         plugin::StopToken) override {
+    return builds_->resolve(std::move(context), std::move(settings));
+  }
+
+  plugin::BasicBuilds<plugin::Coroutine>* builds() override { return this; }
+  Task<plugin::Build> start(plugin::BuildRequest request, plugin::StopToken) override {
+    return builds_->start(std::move(request));
+  }
+  Task<plugin::Build> get(plugin::BuildRequest request, plugin::StopToken) override {
+    return builds_->get(std::move(request.build_id));
+  }
+  bool can_list() const override { return true; }
+  Task<std::vector<plugin::Build>> list(plugin::BuildRequest, plugin::StopToken) override {
+    return builds_->list();
+  }
+  bool can_log() const override { return true; }
+  Task<void> logs(plugin::BuildRequest request, std::uint64_t cursor, plugin::Io& io) override {
+    return builds_->logs(std::move(request.build_id), cursor, io);
+  }
+  bool can_cancel() const override { return true; }
+  Task<void> cancel(plugin::BuildRequest request, plugin::StopToken) override {
+    builds_->cancel(request.build_id);
+    co_return;
   }
 
   plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
@@ -57,6 +87,7 @@ class DockerFactory : public plugin::CoFactorySandbox,
 
  private:
   const std::shared_ptr<const ProviderOptions> options_;
+  const std::shared_ptr<DockerBuilds> builds_;
   std::optional<Engine> engine_;
 };
 

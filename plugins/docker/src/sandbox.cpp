@@ -15,6 +15,7 @@ constexpr std::int64_t kBytesPerMb = 1024 * 1024;
 constexpr std::size_t kRequestsKept = 1024;
 constexpr milliseconds kCaptureNap{50};
 constexpr milliseconds kGrace{2000};  // of commands, when their machine ends
+constexpr milliseconds kBuildLook{2000};
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -68,8 +69,9 @@ DockerSandbox::~DockerSandbox() {
 }
 
 DockerSandbox::DockerSandbox(std::shared_ptr<const ProviderOptions> options,
-                             plugin::Context context, const plugin::Settings& settings)
-    : options_(std::move(options)), context_(std::move(context)) {
+                             std::shared_ptr<DockerBuilds> builds, plugin::Context context,
+                             const plugin::Settings& settings)
+    : options_(std::move(options)), builds_(std::move(builds)), context_(std::move(context)) {
   const std::string chosen = settings.string("baseImage").value_or("");
   // With a repository the host's image is what a template builds from, and the project may choose
   // another; without one it is what runs.
@@ -118,7 +120,11 @@ MachineSpec DockerSandbox::spec(const plugin::Starting& starting) const {
 
 Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
   const auto identify = [&starting](const std::string& id) { starting.identify(id); };
-  const Machine machine = co_await machines().start(spec(starting), boot_, identify);
+  std::optional<TemplateChoice> choice;
+  const auto& document = starting.template_document();
+  if (document) choice.emplace(engine(), options_, builds_, *document);
+  ImageChoice* const by = choice ? &*choice : nullptr;
+  const Machine machine = co_await machines().start(spec(starting), boot_, by, identify);
   if (machine.created) boot_.wanted.reset();
   container_ = machine.info.id;
   directory_ = machine.info.working_directory.empty() ? "/" : machine.info.working_directory;
@@ -127,6 +133,13 @@ Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
   out.provenance = machine.created ? machine.provenance : plugin::Provenance::base;
   out.warnings = machine.warnings;
   co_await join_guest(machine.info, out.warnings);
+  if (choice) {
+    out.warnings.insert(out.warnings.end(), choice->warnings.begin(), choice->warnings.end());
+    if (!choice->pending.empty()) {
+      out.template_pending_id = choice->pending;
+      out.template_retry_after = kBuildLook;
+    }
+  }
   if (!machine.created)
     for (const std::string& entry : machine.info.env)
       out.env_names.push_back(entry.substr(0, entry.find('=')));

@@ -6,6 +6,7 @@
 
 #include <sandforge/guest_link/guest_owner.hpp>
 
+#include "builds.hpp"
 #include "machine.hpp"
 
 namespace sandforge::docker {
@@ -14,7 +15,8 @@ class DockerSandbox : public plugin::CoSandbox,
                       public plugin::BasicSnapshots<plugin::Coroutine>,
                       public guest_link::GuestOwner {
  public:
-  DockerSandbox(std::shared_ptr<const ProviderOptions> options, plugin::Context context,
+  DockerSandbox(std::shared_ptr<const ProviderOptions> options,
+                std::shared_ptr<DockerBuilds> builds, plugin::Context context,
                 const plugin::Settings& settings);
 
   ~DockerSandbox() override;
@@ -57,6 +59,7 @@ class DockerSandbox : public plugin::CoSandbox,
   void must_be_new(const std::string& request);
 
   const std::shared_ptr<const ProviderOptions> options_;
+  const std::shared_ptr<DockerBuilds> builds_;
   const plugin::Context context_;
   Boot boot_;
   std::string image_;

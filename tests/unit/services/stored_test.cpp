@@ -7,6 +7,7 @@
 #include "plugin/abi_lane.hpp"
 #include "sandforge/ext/host_secrets.h"
 #include "sandforge/ext/host_state.h"
+#include "support/temp_dir.hpp"
 #include "unit/loader/fake_plugin.hpp"
 
 using namespace sandforge;
@@ -153,4 +154,36 @@ TEST_CASE("secrets service: what the host grants, masked from then on") {
   plugin::HostContext::release(s1);
   services->logger->write(LogLevel::info, "it is fake-secret-s1");
   CHECK(stored.bench.log().find("fake-secret-s1") == std::string::npos);
+}
+
+TEST_CASE("state in a folder: another store reads it, and keys of others are others") {
+  const TempDir folder;
+  const auto set = [&](const std::string& plugin, const std::string& session,
+                       std::optional<std::string> value) {
+    std::string out = "no answer";
+    folder_state_store(folder.path() / "state")
+        ->set(plugin, SessionId(session), "key", std::move(value),
+              [&](Result<void> result) { out = result ? "ok" : result.error().message; });
+    return out;
+  };
+  const auto get = [&](const std::string& plugin, const std::string& session) {
+    std::string out = "no answer";
+    folder_state_store(folder.path() / "state")
+        ->get(plugin, SessionId(session), "key", [&](Result<std::optional<std::string>> result) {
+          out = !result ? result.error().message : result->value_or("(none)");
+        });
+    return out;
+  };
+  CHECK(get("p", "s") == "(none)");
+  const std::string bytes("a\0b\n", 4);
+  CHECK(set("p", "s", bytes) == "ok");
+  CHECK(get("p", "s") == bytes);
+  CHECK(get("p", "") == "(none)");
+  CHECK(get("q", "s") == "(none)");
+  CHECK(set("p", "s", "") == "ok");
+  CHECK(get("p", "s").empty());
+  CHECK(set("p", "s", std::nullopt) == "ok");
+  CHECK(set("p", "s", std::nullopt) == "ok");
+  CHECK(get("p", "s") == "(none)");
+  CHECK(std::filesystem::is_empty(folder.path() / "state"));
 }

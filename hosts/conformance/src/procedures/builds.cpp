@@ -65,7 +65,8 @@ class Identities {
 
 void identity(Host& host) {
   const Builds builds(host);
-  const auto plain = recipe_of(host);
+  auto plain = recipe_of(host);
+  if (!builds.resolve(plain).document) plain.context = fresh_recipe(host).context;
   auto unset = plain;
   unset.settings = {};
   CHECK(builds.resolve(unset).identity == builds.resolve(plain).identity);
@@ -75,8 +76,9 @@ void identity(Host& host) {
   Identities seen;
   const auto* fields = host.description().settings_schema.find("properties");
   for (int i = 0; i < 20; ++i) {
-    const auto recipe =
-        fields == nullptr ? plain : recipe_of(host, fitting_document(fields->as_object(), random));
+    auto recipe = plain;
+    if (fields != nullptr)
+      recipe.settings = recipe_of(host, fitting_document(fields->as_object(), random)).settings;
     seen.add(builds.resolve(recipe));
     seen.add(builds.resolve(with_setup(recipe, "true && exit 0")));
     seen.add(builds.resolve(with_setup(recipe, "exit 0 && true")));

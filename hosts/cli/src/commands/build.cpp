@@ -1,0 +1,161 @@
+#include "sandforge/builds.hpp"
+
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+#include "new_session.hpp"
+#include "sandforge/clock.hpp"
+#include "sandforge/settings.hpp"
+
+namespace sandforge::cli {
+namespace {
+
+// The builds of a provider, in blocking form.
+class Builds {
+ public:
+  explicit Builds(std::shared_ptr<ProviderBackend> provider) : provider_(std::move(provider)) {
+    if (builds_of(*provider_) == nullptr)
+      throw_error(Error(Status::unsupported, "this provider has no builds", "feature.builds"));
+  }
+  template <class T, class Call>
+  T ask(Call call) const {
+    return await_result<T>([&](Handler<T> done) {
+      auto held = std::make_shared<Handler<T>>(std::move(done));
+      provider_->lane().post([keep = provider_, call, held] {
+        call(*builds_of(*keep), std::move(*held));
+      });
+    });
+  }
+
+ private:
+  const std::shared_ptr<ProviderBackend> provider_;
+};
+
+json::Object to_object(const Build& build) {
+  json::Object out;
+  out.set("buildId", build.id.str());
+  out.set("templateId", build.template_id.str());
+  out.set("status", to_string(build.status));
+  if (build.started_at_ns) out.set("startedAt", *build.started_at_ns / 1'000'000);
+  if (build.finished_at_ns) out.set("finishedAt", *build.finished_at_ns / 1'000'000);
+  if (!build.error.empty()) out.set("error", build.error);
+  return out;
+}
+
+// What a session of these arguments is made of, as far as its template is concerned.
+std::shared_ptr<const SessionContext> context_of(App& app, const SessionArguments& arguments) {
+  auto plan = setup_plan_of(arguments);
+  normalize(plan).value();
+  const auto config = app.config();
+  const auto access = [&](const RepositoryPlan& repository) -> RepositoryAccessFn {
+    RepositoryAccess out;
+    out.clone_url = repository.url;
+    if (!repository.credential.empty()) {
+      const auto token = app.resolve(repository.credential, config);
+      if (!token)
+        throw_error(Error(Status::not_found, "there is no value for " + repository.credential,
+                          "build.no_token"));
+      app.redactor().add(*token);
+      out.authorization = Authorization{"bearer", *token, {}};
+    }
+    return [out](Handler<RepositoryAccess> done) { std::move(done)(RepositoryAccess(out)); };
+  };
+  auto context = std::make_shared<SessionContext>();
+  context->session_id = make_session_id();
+  if (!arguments.ref.empty())
+    context->resolve_head = [ref = arguments.ref](std::string, std::string,
+                                                  Handler<std::optional<std::string>> done) {
+      std::move(done)(std::optional<std::string>(ref));
+    };
+  if (plan.repositories.size() == 1) {
+    const auto& only = plan.repositories[0];
+    context->repository_access = access(only);
+    std::string commands;
+    for (const auto& command : only.setup_commands)
+      commands += (commands.empty() ? "" : " && ") + command;
+    if (!commands.empty()) context->setup_command = commands;
+    return context;
+  }
+  context->repos.emplace();
+  for (const auto& repository : plan.repositories)
+    context->repos->push_back({access(repository), repository.setup_commands});
+  context->workspace_setup_commands = plan.workspace_commands;
+  return context;
+}
+
+int list_builds(App& app, const Builds& builds, const BuildRequest& request) {
+  const auto all = builds.ask<std::vector<Build>>(
+      [request](BuildsBackend& backend, Handler<std::vector<Build>> done) {
+        backend.list(request, std::move(done));
+      });
+  const auto& terminal = app.terminal();
+  if (terminal.json()) {
+    json::Array out;
+    for (const auto& build : all)
+      out.emplace_back(to_object(build));
+    return terminal.exit_code_after(terminal.print_json(out));
+  }
+  std::vector<std::vector<std::string>> rows;
+  const auto now = system_clock()->now_ns();
+  for (const auto& build : all)
+    rows.push_back({build.id.str(), std::string(to_string(build.status)),
+                    build.started_at_ns ? age(*build.started_at_ns, now) : "-"});
+  return terminal.exit_code_after(terminal.print_table({"BUILD", "STATUS", "STARTED"}, rows));
+}
+
+// Its log as it grows, where there is one, until it ends. An interrupt cancels it.
+Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const Builds& builds,
+             const BuildRequest& request) {
+  const std::stop_callback cancelled(app.interrupts().token(), [provider, request] {
+    provider->lane().post([provider, request] {
+      builds_of(*provider)->cancel(request, [](const Result<void>&) {});
+    });
+  });
+  builds.ask<void>([request, &app](BuildsBackend& backend, Handler<void> done) {
+    const auto show = [&app](Bytes bytes) {
+      app.terminal().pass_on(
+          2, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    };
+    backend.logs(request, 0, show, std::move(done));
+  });
+  return builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
+    backend.get(request, std::move(done));
+  });
+}
+
+}  // namespace
+
+int build_command(App& app, const BuildArguments& arguments) {
+  const auto provider = app.choose_provider(arguments.session.provider);
+  app.check_configured(provider);
+  const auto config = app.config();
+  const auto setup = app.open_provider(provider, config);
+  const Builds builds(setup.backend);
+  const auto* configured = config ? config->find_provider(provider) : nullptr;
+  const auto effective = effective_settings(
+      *setup.settings_schema,
+      configured != nullptr ? configured->settings : json::Value(nullptr), setup.host_defaults);
+  BuildRequest request;
+  if (effective.document.is_object()) request.settings = effective.document.as_object();
+  if (arguments.list) return list_builds(app, builds, request);
+  request.context = context_of(app, arguments.session);
+  auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
+    backend.start(request, std::move(done));
+  });
+  request.build = build.id;
+  if (build.status == BuildStatus::building || build.status == BuildStatus::pending)
+    build = follow(app, setup.backend, builds, request);
+  const auto& terminal = app.terminal();
+  const bool ready = build.status == BuildStatus::ready;
+  if (terminal.json()) {
+    const int told = terminal.exit_code_after(terminal.print_json(to_object(build)));
+    return told != kOk || ready ? told : kFailure;
+  }
+  if (!ready)
+    throw_error(Error(Status::unavailable,
+                      "the build is " + std::string(to_string(build.status)) +
+                          (build.error.empty() ? "" : ": " + build.error),
+                      "build.not_ready"));
+  return terminal.exit_code_after(terminal.print(build.template_id.str() + "\n"));
+}
+
+}  // namespace sandforge::cli
