@@ -25,7 +25,7 @@ class FolderStateStore final : public StateStore {
     const auto path = path_of(plugin, session, key);
     std::ifstream in(path, std::ios::binary);
     std::error_code none;
-    if (!in && !std::filesystem::exists(path, none)) 
+    if (!in && !std::filesystem::exists(path, none))
       return std::move(done)(std::optional<std::string>());
     std::string text{std::istreambuf_iterator<char>(in), {}};
     if (!in) return std::move(done)(failed("read", path, EIO));
@@ -69,8 +69,10 @@ class FolderStateStore final : public StateStore {
     std::string_view rest = *value;
     while (!rest.empty() && number == 0) {
       const ssize_t written = ::write(file, rest.data(), rest.size());
-      if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-      else if (errno != EINTR) number = errno;
+      if (written >= 0)
+        rest.remove_prefix(static_cast<std::size_t>(written));
+      else if (errno != EINTR)
+        number = errno;
     }
     if (number == 0 && ::fsync(file) != 0) number = errno;
     if (::close(file) != 0 && number == 0) number = errno;

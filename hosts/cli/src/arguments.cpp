@@ -377,7 +377,8 @@ struct Builder {
   }
 
   void add_build() {
-    auto* sub = app.add_subcommand("build", "Build the template that sessions of a repository boot");
+    auto* sub =
+        app.add_subcommand("build", "Build the template that sessions of a repository boot");
     sub->footer(
         "The log is on standard error; the template's id, or with --json the build, on\n"
         "standard output. An interrupt cancels the build.\n\n" +

@@ -130,9 +130,9 @@ struct ConformanceArguments {
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
-                 StopArguments, RemoveArguments, SnapshotArguments, BuildArguments, ProvidersArguments,
-                 DescribeArguments, SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
-                 FaultProxyArguments, NewArguments, ConformanceArguments>;
+                 StopArguments, RemoveArguments, SnapshotArguments, BuildArguments,
+                 ProvidersArguments, DescribeArguments, SettingsArguments, ConfigCheckArguments,
+                 PluginsDoctorArguments, FaultProxyArguments, NewArguments, ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;

@@ -45,7 +45,8 @@ Task<RepoOutcome> DockerBuilds::outcome_of(plugin::Context context) {
   RepoRules rules;
   rules.urls = RepoRules::Urls::any;
   rules.working_directory = options_->working_directory;
-  RepoOutcome outcome = co_await plugin::resolve_repo_template_task(context, request, rules, &heads_);
+  RepoOutcome outcome =
+      co_await plugin::resolve_repo_template_task(context, request, rules, &heads_);
   co_return outcome;
 }
 
@@ -269,7 +270,8 @@ Task<Build> DockerBuilds::start(plugin::BuildRequest request) {
   TemplateImages images(engine(), options_);
   const std::optional<TemplateImage> there = co_await images.find(resolved.identity);
   const std::optional<Build> running = known(resolved.identity);
-  if (there && (!running || running->status != BuildStatus::building)) co_return ready_build(*there);
+  if (there && (!running || running->status != BuildStatus::building))
+    co_return ready_build(*there);
   Secrets ephemeral;
   for (const plugin::EnvEntry& entry : request.ephemeral_env)
     if (entry.value) ephemeral[entry.name] = *entry.value;
@@ -306,8 +308,7 @@ Task<std::vector<Build>> DockerBuilds::list() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, record] : records_)
-      if (record->build.status != BuildStatus::ready || all.count(id) != 0)
-        all[id] = record->build;
+      if (record->build.status != BuildStatus::ready || all.count(id) != 0) all[id] = record->build;
   }
   std::vector<Build> out;
   for (const auto& [id, build] : all)

@@ -43,9 +43,9 @@ class Machines {
   Task<std::optional<wire::ContainerInfo>> find();
   // All that carry the session's label, the one to go on with first.
   Task<std::vector<wire::ContainerSummary>> list();
-  // A machine that runs; a fresh one boots from the first checkpoint that exists, else what `choice`
-  // says, which may be null. Code::conflict: another container has its name. on_identity: as soon as
-  // the machine exists.
+  // A machine that runs; a fresh one boots from the first checkpoint that exists, else what
+  // `choice` says, which may be null. Code::conflict: another container has its name. on_identity:
+  // as soon as the machine exists.
   Task<Machine> start(MachineSpec spec, Boot boot, ImageChoice* choice,
                       std::function<void(const std::string&)> on_identity);
   Task<void> stop();

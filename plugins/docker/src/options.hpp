@@ -37,8 +37,8 @@ class ProviderOptions {
   wire::Labels labels;
   std::vector<plugin::EnvEntry> env;
   std::vector<std::string> command;
-  bool has_command = false;  // it was given: the container ends with it
-  json::Object host_config;  // as the engine takes it
+  bool has_command = false;                      // it was given: the container ends with it
+  json::Object host_config;                      // as the engine takes it
   std::map<std::string, std::string> build_env;  // of templates
   std::string build_network;                     // of containers that build; empty: the engine's
   std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"

@@ -254,8 +254,8 @@ Task<void> TemplateImages::run(std::shared_ptr<Step> step, std::string container
     engine_.throw_if_refused(refused, "attach to a build container");
     throw engine_.no_answer_of_api("attach to a build container");
   }
-  const HttpAnswer begun =
-      co_await engine_.call("POST", container_path(container, "/start"), std::string(), kCommitTime);
+  const HttpAnswer begun = co_await engine_.call("POST", container_path(container, "/start"),
+                                                 std::string(), kCommitTime);
   engine_.throw_if_refused(begun, "start a build container");
   try {
     if (!input.empty()) co_await stream.write_all(input);
@@ -415,9 +415,8 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
   for (const auto* values : {&order->secrets, &order->ephemeral})
     for (const auto& [name, value] : *values)
       redactor->add(value);
-  const std::string base =
-      of.base().value_or(options_->base_image.empty() ? ProviderOptions::kDefaultImage
-                                                      : options_->base_image);
+  const std::string base = of.base().value_or(
+      options_->base_image.empty() ? ProviderOptions::kDefaultImage : options_->base_image);
   BuildLayer layer = co_await base_layer(base);
   log->add("from " + base + "\n");
   StepOptions where;
@@ -447,8 +446,10 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
       labels.set(std::string(kTemplateLabel), "");
       const std::optional<std::string> known = co_await cached(key);
       log->add(redactor->redact(step->name) + (known ? ": cached\n" : "\n"));
-      if (i + 1 < steps.size()) layer.workdir = steps[i + 1].workdir;
-      else layer.workdir = template_config(of, where).workdir;
+      if (i + 1 < steps.size())
+        layer.workdir = steps[i + 1].workdir;
+      else
+        layer.workdir = template_config(of, where).workdir;
       if (layer.workdir.empty()) layer.workdir = where.workdir;
       if (known) {
         layer.id = *known;

@@ -52,7 +52,8 @@ TEST_CASE("a plugin that leaves files behind fails") {
   fails("keeps its files", "cases.D02.restart", "left behind: tmp/root");
 }
 
-TEST_CASE("a plugin that starts only once fails, and the hooks of its end find what they write to") {
+TEST_CASE(
+    "a plugin that starts only once fails, and the hooks of its end find what they write to") {
   fails("starts once", "cases.D02.hooks", "it does not start again");
 }
 

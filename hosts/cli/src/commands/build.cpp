@@ -20,9 +20,8 @@ class Builds {
   T ask(Call call) const {
     return await_result<T>([&](Handler<T> done) {
       auto held = std::make_shared<Handler<T>>(std::move(done));
-      provider_->lane().post([keep = provider_, call, held] {
-        call(*builds_of(*keep), std::move(*held));
-      });
+      provider_->lane().post(
+          [keep = provider_, call, held] { call(*builds_of(*keep), std::move(*held)); });
     });
   }
 
@@ -106,9 +105,8 @@ int list_builds(App& app, const Builds& builds, const BuildRequest& request) {
 Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const Builds& builds,
              const BuildRequest& request) {
   const std::stop_callback cancelled(app.interrupts().token(), [provider, request] {
-    provider->lane().post([provider, request] {
-      builds_of(*provider)->cancel(request, [](const Result<void>&) {});
-    });
+    provider->lane().post(
+        [provider, request] { builds_of(*provider)->cancel(request, [](const Result<void>&) {}); });
   });
   builds.ask<void>([request, &app](BuildsBackend& backend, Handler<void> done) {
     const auto show = [&app](Bytes bytes) {
@@ -132,8 +130,8 @@ int build_command(App& app, const BuildArguments& arguments) {
   const Builds builds(setup.backend);
   const auto* configured = config ? config->find_provider(provider) : nullptr;
   const auto effective = effective_settings(
-      *setup.settings_schema,
-      configured != nullptr ? configured->settings : json::Value(nullptr), setup.host_defaults);
+      *setup.settings_schema, configured != nullptr ? configured->settings : json::Value(nullptr),
+      setup.host_defaults);
   BuildRequest request;
   if (effective.document.is_object()) request.settings = effective.document.as_object();
   if (arguments.list) return list_builds(app, builds, request);

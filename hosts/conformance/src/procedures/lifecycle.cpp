@@ -177,8 +177,8 @@ void destroy_ends_commands(Host& host) {
   CHECK(result.out == "up\n");
 }
 
-// The hooks of an end run once more where a check has thrown and the host cleans up: what they write
-// to is theirs.
+// The hooks of an end run once more where a check has thrown and the host cleans up: what they
+// write to is theirs.
 void hooks_in_order(Host& host) {
   const auto order = std::make_shared<std::vector<std::string>>();
   auto config = host.config();
