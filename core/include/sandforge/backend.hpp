@@ -125,12 +125,6 @@ struct MachineInfo {
   json::Object metadata;  // providerResourceId, platformStatus, the provider's own
 };
 
-// Offsets in each output stream, in bytes from its beginning.
-struct OutputCursor {
-  std::uint64_t out = 0;
-  std::uint64_t err = 0;
-};
-
 struct ProcessInfo {
   ProcessId id;
   std::int64_t pid = 0;  // inside the sandbox; 0: not known

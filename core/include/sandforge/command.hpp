@@ -95,4 +95,10 @@ struct CommandResult {
 };
 json::Value to_json(const CommandResult& result);
 
+// Offsets in each output stream, in bytes from its beginning.
+struct OutputCursor {
+  std::uint64_t out = 0;
+  std::uint64_t err = 0;
+};
+
 }  // namespace sandforge

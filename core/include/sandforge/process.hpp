@@ -55,6 +55,17 @@ struct SpawnOptions : ExecOptions {
   std::uint64_t window = 1U << 20;
 };
 
+// A reader of a process that an earlier host started.
+struct AttachOptions {
+  AttachOptions() = default;
+  OutputCursor from;  // what is not kept any more counts as dropped
+  OutputFn on_stdout;
+  OutputFn on_stderr;
+  std::optional<std::uint64_t> max_retained_bytes;  // as of spawn
+  bool manual_credit = false;                       // as of spawn, with the window
+  std::uint64_t window = 1U << 20;
+};
+
 struct WaitOptions {
   WaitOptions() = default;
   OutputFn on_stdout;  // what comes during this wait

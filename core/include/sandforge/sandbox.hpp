@@ -192,6 +192,11 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   virtual void async_list_processes(Handler<std::vector<ProcessInfo>> done) = 0;
   // Null when unknown or released. A process that has ended is given once, then forgotten.
   virtual void async_get_process(ProcessId id, Handler<std::shared_ptr<Process>> done) = 0;
+  // One more reader of a process that an earlier host started, from a cursor on. The list stays as
+  // it is until a reader has come to the end of a process: then the provider may forget it. Null
+  // when unknown, also where the provider keeps none. conflict: this object has it already.
+  virtual void async_attach_process(ProcessId id, AttachOptions options,
+                                    Handler<std::shared_ptr<Process>> done) = 0;
   // false: unknown or already ended. Afterwards the process is forgotten.
   virtual void async_kill_process(ProcessId id, Handler<bool> done) = 0;
   virtual void release_process(const ProcessId& id) = 0;
@@ -239,6 +244,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::shared_ptr<Process> spawn(Command command, SpawnOptions options = {});
   std::vector<ProcessInfo> list_processes();
   std::shared_ptr<Process> get_process(ProcessId id);
+  std::shared_ptr<Process> attach_process(ProcessId id, AttachOptions options = {});
   bool kill_process(ProcessId id);
   SnapshotResult snapshot(SnapshotOptions options = {});
   std::vector<Checkpoint> list_checkpoints();

@@ -50,6 +50,12 @@ std::shared_ptr<Process> Sandbox::get_process(ProcessId id) {
       [&](auto done) { async_get_process(std::move(id), std::move(done)); });
 }
 
+std::shared_ptr<Process> Sandbox::attach_process(ProcessId id, AttachOptions options) {
+  return await_result<std::shared_ptr<Process>>([&](auto done) {
+    async_attach_process(std::move(id), std::move(options), std::move(done));
+  });
+}
+
 bool Sandbox::kill_process(ProcessId id) {
   return await_result<bool>([&](auto done) { async_kill_process(std::move(id), std::move(done)); });
 }

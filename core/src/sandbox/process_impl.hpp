@@ -35,6 +35,7 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
     Clock::time_point called;  // when the caller asked: the deadline counts from here
     bool manual_credit = false;
     bool listed = false;            // shown to those who list processes
+    bool reader = false;            // one more of a process that others started
     bool stdin_if_offered = false;  // nobody asked for the pipe: it may be missing
   };
 
@@ -46,7 +47,7 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
   void spawn(const std::shared_ptr<CommandHost>& host, Handler<std::shared_ptr<Process>> done);
   // Takes over a process of an earlier host.
   Result<void> attach(const std::shared_ptr<CommandHost>& host, const Machine& machine,
-                      const ProcessInfo& info);
+                      const ProcessInfo& info, OutputCursor from = {});
 
   void wait(WaitOptions options, Handler<CommandResult> done);
   void kill(Handler<bool> done);
@@ -54,6 +55,7 @@ class ProcessImpl final : public Process, public std::enable_shared_from_this<Pr
   void machine_ended();
   bool ended() const noexcept { return final_.has_value(); }
   bool listed() const noexcept { return plan_.listed; }
+  bool reader() const noexcept { return plan_.reader; }
   std::uint64_t epoch() const noexcept { return machine_.epoch; }
   std::uint64_t memory() const { return output_.kept_bytes(); }
   ProcessInfo info() const;

@@ -74,12 +74,13 @@ void ProcessImpl::send(const std::shared_ptr<CommandHost>& host, const Machine& 
 }
 
 Result<void> ProcessImpl::attach(const std::shared_ptr<CommandHost>& host, const Machine& machine,
-                                 const ProcessInfo& info) {
+                                 const ProcessInfo& info, OutputCursor from) {
   host_ = host;
   machine_ = machine;
   sent_at_ = Clock::now();
   attempt_ = std::make_shared<Attempt>(weak_from_this());
-  auto process = machine.backend->processes()->attach(info.id, {}, plan_.command.window, attempt_);
+  auto process =
+      machine.backend->processes()->attach(info.id, from, plan_.command.window, attempt_);
   if (!process) return std::move(process).error();
   process_ = *std::move(process);
   host->process_sent(shared_from_this());

@@ -30,7 +30,7 @@ void ProcessTable::started(const std::shared_ptr<ProcessImpl>& process) {
 
 void ProcessTable::ended(const std::shared_ptr<ProcessImpl>& process) {
   live_.erase(process.get());
-  dismissed_.erase(process->id());
+  if (!process->reader()) dismissed_.erase(process->id());
   if (process->listed()) bound_unread();
 }
 
@@ -66,10 +66,13 @@ ProcessTable::Shown::iterator ProcessTable::find(const ProcessId& id) {
 }
 
 bool ProcessTable::hidden(const ProcessId& id) const {
-  if (dismissed_.count(id) != 0) return true;
+  return dismissed_.count(id) != 0 || is_live(id);
+}
+
+bool ProcessTable::is_live(const ProcessId& id) const {
   return std::any_of(live_.begin(), live_.end(), [&](const auto& entry) {
     const auto process = entry.second.lock();
-    return process && process->id() == id;
+    return process && !process->reader() && process->id() == id;
   });
 }
 
@@ -87,7 +90,8 @@ std::vector<ProcessInfo> ProcessTable::merged(std::vector<ProcessInfo> remote) {
     known.insert(process->id());
   }
   for (const auto& entry : live_)
-    if (const auto process = entry.second.lock()) known.insert(process->id());
+    if (const auto process = entry.second.lock(); process && !process->reader())
+      known.insert(process->id());
   for (auto& info : remote)
     if (known.count(info.id) == 0) all.push_back(std::move(info));
   return all;
@@ -122,6 +126,35 @@ void ProcessTable::get(std::shared_ptr<CommandHost> host, const std::optional<Ma
     if (hidden(id) || find(id) != shown_.end())  // meanwhile
       return get(std::move(host), machine, std::move(id), std::move(done));
     adopt(host, machine, *it, std::move(done));
+  });
+}
+
+// A reader more, of which the table knows nothing.
+void ProcessTable::attach(std::shared_ptr<CommandHost> host, const std::optional<Machine>& machine,
+                          ProcessId id, OutputCursor from, ProcessImpl::Plan plan,
+                          Handler<std::shared_ptr<Process>> done) {
+  if (find(id) != shown_.end() || is_live(id))
+    return std::move(done)(
+        Error(Status::conflict,
+              "the process " + id.str() + " has its handle in this object already", "process.own"));
+  ProcessesBackend* const remote = remote_of(machine);
+  if (remote == nullptr) return std::move(done)(std::shared_ptr<Process>());
+  remote->list([this, host = std::move(host), machine = *machine, id = std::move(id), from,
+                plan = std::move(plan),
+                done = std::move(done)](Result<std::vector<ProcessInfo>> result) mutable {
+    if (!result) return std::move(done)(std::move(result).error());
+    const auto it = std::find_if(result->begin(), result->end(),
+                                 [&](const ProcessInfo& info) { return info.id == id; });
+    if (it == result->end()) return std::move(done)(std::shared_ptr<Process>());
+    plan.command.shell = it->command;
+    plan.command.tag = it->tag;
+    plan.command.detach = it->detached;
+    plan.command.stdin_pipe = true;
+    auto process = std::make_shared<ProcessImpl>(lane_, deadlines_, std::move(plan));
+    const auto attached = process->attach(host, machine, *it, from);
+    if (attached) return std::move(done)(std::shared_ptr<Process>(std::move(process)));
+    if (absent(attached.error())) return std::move(done)(std::shared_ptr<Process>());
+    std::move(done)(attached.error());
   });
 }
 

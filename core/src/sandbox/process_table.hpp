@@ -32,6 +32,9 @@ class ProcessTable {
             Handler<std::vector<ProcessInfo>> done);
   void get(std::shared_ptr<CommandHost> host, const std::optional<Machine>& machine, ProcessId id,
            Handler<std::shared_ptr<Process>> done);
+  void attach(std::shared_ptr<CommandHost> host, const std::optional<Machine>& machine,
+              ProcessId id, OutputCursor from, ProcessImpl::Plan plan,
+              Handler<std::shared_ptr<Process>> done);
   void kill(std::shared_ptr<CommandHost> host, const std::optional<Machine>& machine, ProcessId id,
             Handler<bool> done);
   void release(const ProcessId& id);
@@ -41,6 +44,7 @@ class ProcessTable {
 
   Shown::iterator find(const ProcessId& id);
   bool hidden(const ProcessId& id) const;
+  bool is_live(const ProcessId& id) const;
   std::vector<ProcessInfo> merged(std::vector<ProcessInfo> remote);
   void adopt(const std::shared_ptr<CommandHost>& host, const Machine& machine,
              const ProcessInfo& info, Handler<std::shared_ptr<Process>> done);

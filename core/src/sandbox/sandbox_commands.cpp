@@ -164,6 +164,30 @@ void SandboxImpl::async_get_process(ProcessId id, Handler<std::shared_ptr<Proces
   });
 }
 
+void SandboxImpl::async_attach_process(ProcessId id, AttachOptions options,
+                                       Handler<std::shared_ptr<Process>> done) {
+  if (options.window == 0 && !options.manual_credit)
+    return refuse(std::move(done),
+                  Error(Status::invalid, "no output can come through a window of 0 bytes",
+                        "command.invalid"));
+  ProcessImpl::Plan plan;
+  plan.on_stdout = std::move(options.on_stdout);
+  plan.on_stderr = std::move(options.on_stderr);
+  plan.retained = options.max_retained_bytes.value_or(kSpawnRetained);
+  plan.manual_credit = options.manual_credit;
+  plan.command.window = options.window;
+  plan.reader = true;
+  post(lane_, [self = self(), id = std::move(id), from = options.from, plan = std::move(plan),
+               done = std::move(done)]() mutable {
+    auto& sandbox = *self;
+    sandbox.for_processes([self = std::move(self), id = std::move(id), from, plan = std::move(plan),
+                           done = std::move(done)](Result<std::optional<Machine>> machine) mutable {
+      if (!machine) return std::move(done)(std::move(machine).error());
+      self->table_.attach(self, *machine, std::move(id), from, std::move(plan), std::move(done));
+    });
+  });
+}
+
 void SandboxImpl::async_kill_process(ProcessId id, Handler<bool> done) {
   post(lane_, [self = self(), id = std::move(id), done = std::move(done)]() mutable {
     auto& sandbox = *self;

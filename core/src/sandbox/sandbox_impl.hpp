@@ -41,6 +41,8 @@ class SandboxImpl final : public Sandbox, public CommandHost {
 
   void async_list_processes(Handler<std::vector<ProcessInfo>> done) override;
   void async_get_process(ProcessId id, Handler<std::shared_ptr<Process>> done) override;
+  void async_attach_process(ProcessId id, AttachOptions options,
+                            Handler<std::shared_ptr<Process>> done) override;
   void async_kill_process(ProcessId id, Handler<bool> done) override;
   void release_process(const ProcessId& id) override;
 

@@ -1,4 +1,7 @@
+#include <string.h>  // sigabbrev_np
+
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <limits>
 
@@ -115,6 +118,30 @@ Result<SessionVariable> parse_variable(const std::string& text) {
   variable.value = value;
   variable.reference = "${" + variable.name + "}";
   return variable;
+}
+
+Result<OutputCursor> parse_cursor(const std::string& text) {
+  OutputCursor out;
+  const char* const end = text.data() + text.size();
+  auto read = std::from_chars(text.data(), end, out.out);
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == ':')
+    read = std::from_chars(read.ptr + 1, end, out.err);
+  if (read.ec == std::errc() && read.ptr == end) return out;
+  return Error(Status::invalid, "'" + text + "' is no number of bytes: use 4096 or 4096:0",
+               "cli.bad_cursor");
+}
+
+Result<int> parse_signal(const std::string& text) {
+  int number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  const std::string name = text.substr(0, 3) == "SIG" ? text.substr(3) : text;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* const known = ::sigabbrev_np(signal);
+    if (is_number ? number == signal : known != nullptr && name == known) return signal;
+  }
+  return Error(Status::invalid, "'" + text + "' is no signal: use TERM, SIGTERM or 15",
+               "cli.bad_signal");
 }
 
 }  // namespace sandforge::cli

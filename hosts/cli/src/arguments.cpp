@@ -86,6 +86,8 @@ struct Builder {
     add_exec();
     add_copy();
     add_ps();
+    add_logs();
+    add_kill();
     add_stop();
     add_snapshot();
     add_remove();
@@ -272,7 +274,12 @@ struct Builder {
                   "Standard input is at its end; else it is passed through when it is no\n"
                   "terminal");
     add_env(*sub, exec.env, "Variable of this command; a bare NAME takes the host's value");
+    sub->add_flag("-d,--detach", exec.detach,
+                  "Leave the command running and print its id, for logs, kill and ps;\n"
+                  "it has no standard input");
     on(sub, [this] {
+      if (exec.detach && (exec.command.stdin_wanted || exec.command.tty))
+        throw CLI::ValidationError("--detach excludes -i and -t");
       exec.command.argv = command;
       return Subcommand(exec);
     });
@@ -318,6 +325,48 @@ struct Builder {
     auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
     sub->add_option("SESSION", ps.session, "A session")->type_name("")->transform(unmarked());
     on(sub, [this] { return Subcommand(ps); });
+  }
+
+  void add_process(CLI::App& sub, std::string& session, std::string& process) {
+    sub.add_option("SESSION", session, "The session")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
+    sub.add_option("PROCESS", process, "Id of a process, as ps and exec --detach print it")
+        ->required()
+        ->type_name("")
+        ->transform(unmarked());
+  }
+
+  void add_logs() {
+    auto* sub = app.add_subcommand("logs", "Print what a process of a session has written");
+    sub->footer(
+        "What is kept is the newest output: 1 MiB of each stream of a process, by default. Of\n"
+        "one that has ended it is kept until somebody has read all of it.\n\n" +
+        std::string(kExitCodeTable));
+    add_process(*sub, logs.session, logs.process);
+    sub->add_flag("-f,--follow", logs.follow, "Go on until the process has ended");
+    sub->add_option("--from", logs_from,
+                    "Leave out so many bytes of its standard output, and of its standard\n"
+                    "error; next of --json says where a later look goes on")
+        ->type_name("OUT[:ERR]");
+    on(sub, [this] {
+      if (!logs_from.empty()) logs.from = value_or_usage("--from", parse_cursor(logs_from));
+      return Subcommand(logs);
+    });
+  }
+
+  void add_kill() {
+    auto* sub = app.add_subcommand("kill", "End a process of a session and all that it started");
+    add_process(*sub, kill.session, kill.process);
+    sub->add_option("-s,--signal", kill_signal,
+                    "Send this signal to all of them in place of ending them at once: a\n"
+                    "name such as TERM, or a number")
+        ->type_name("SIGNAL");
+    on(sub, [this] {
+      if (!kill_signal.empty()) kill.signal = value_or_usage("--signal", parse_signal(kill_signal));
+      return Subcommand(kill);
+    });
   }
 
   void add_stop() {
@@ -539,6 +588,10 @@ struct Builder {
   CopyArguments copy;
   std::string copy_from, copy_to;
   PsArguments ps;
+  LogsArguments logs;
+  std::string logs_from;
+  KillArguments kill;
+  std::string kill_signal;
   StopArguments stop;
   SnapshotArguments snapshot;
   BuildArguments build;

@@ -62,6 +62,18 @@ struct ExecArguments {
   std::string session;
   CommandArguments command;
   std::vector<SessionVariable> env;  // of this command only
+  bool detach = false;               // it outlives this program
+};
+struct LogsArguments {
+  std::string session;
+  std::string process;
+  OutputCursor from;
+  bool follow = false;
+};
+struct KillArguments {
+  std::string session;
+  std::string process;
+  int signal = 0;  // 0: the whole tree ends at once
 };
 struct CopyArguments {
   CopyEnd from, to;  // exactly one of them is in a session
@@ -130,9 +142,10 @@ struct ConformanceArguments {
 
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
-                 StopArguments, RemoveArguments, SnapshotArguments, BuildArguments,
-                 ProvidersArguments, DescribeArguments, SettingsArguments, ConfigCheckArguments,
-                 PluginsDoctorArguments, FaultProxyArguments, NewArguments, ConformanceArguments>;
+                 LogsArguments, KillArguments, StopArguments, RemoveArguments, SnapshotArguments,
+                 BuildArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
+                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
+                 ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;
@@ -161,6 +174,10 @@ Result<std::string> parse_checkpoint_name(const std::string& text);
 SetupPlan setup_plan_of(const SessionArguments& arguments);
 // A name for a provider and its project: a-z, 0-9 and single dashes, 48 at most.
 Result<std::string> parse_project_name(const std::string& text);
+// Bytes of the two streams: "OUT" or "OUT:ERR".
+Result<OutputCursor> parse_cursor(const std::string& text);
+// A Linux number, or a name with or without SIG.
+Result<int> parse_signal(const std::string& text);
 // "NAME=VALUE", or "NAME" with the host's value; not_found when the host has none.
 Result<SessionVariable> parse_variable(const std::string& text);
 

@@ -16,6 +16,8 @@ struct Dispatch {
   int operator()(const ExecArguments& a) const { return exec_command(app, a); }
   int operator()(const CopyArguments& a) const { return copy_command(app, a); }
   int operator()(const PsArguments& a) const { return ps_command(app, a); }
+  int operator()(const LogsArguments& a) const { return logs_command(app, a); }
+  int operator()(const KillArguments& a) const { return kill_command(app, a); }
   int operator()(const StopArguments& a) const { return stop_command(app, a); }
   int operator()(const RemoveArguments& a) const { return remove_command(app, a); }
   int operator()(const SnapshotArguments& a) const { return snapshot_command(app, a); }

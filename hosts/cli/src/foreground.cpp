@@ -4,73 +4,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
 
 #include "exit_codes.hpp"
 #include "input_pump.hpp"
+#include "output_inbox.hpp"
 #include "raw_terminal.hpp"
 #include "terminal.hpp"
 
 namespace sandforge::cli {
 namespace {
-
-constexpr std::uint64_t kWindow = 256U << 10;
-
-struct Chunk {
-  int descriptor;
-  std::string data;
-};
-
-// Between the sandbox's lane, which brings output, and this thread, which writes it.
-class Inbox {
- public:
-  void put(int descriptor, std::string_view data) {
-    const std::lock_guard lock(mutex_);
-    chunks_.push_back({descriptor, std::string(data)});
-    changed_.notify_one();
-  }
-  void started(Result<std::shared_ptr<Process>> process) {
-    const std::lock_guard lock(mutex_);
-    process_.emplace(std::move(process));
-    changed_.notify_one();
-  }
-  void ended(Result<CommandResult> result) {
-    const std::lock_guard lock(mutex_);
-    result_.emplace(std::move(result));
-    changed_.notify_one();
-  }
-
-  // The process, or the error that kept it from starting.
-  std::shared_ptr<Process> wait_started() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return process_.has_value(); });
-    return process_->value();
-  }
-  // The next output; none: the end.
-  std::optional<Chunk> next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !chunks_.empty() || result_; });
-    if (chunks_.empty()) return std::nullopt;
-    auto chunk = std::move(chunks_.front());
-    chunks_.pop_front();
-    return chunk;
-  }
-  CommandResult result() {
-    const std::lock_guard lock(mutex_);
-    return std::move(*result_).value();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Chunk> chunks_;  // not more than the window
-  std::optional<Result<std::shared_ptr<Process>>> process_;
-  std::optional<Result<CommandResult>> result_;
-};
 
 Tty terminal_of_ours() {
   Tty tty;
@@ -83,8 +28,8 @@ Tty terminal_of_ours() {
   return tty;
 }
 
-SpawnOptions spawn_options(const ForegroundOptions& options, const std::shared_ptr<Inbox>& inbox,
-                           std::stop_token stop) {
+SpawnOptions spawn_options(const ForegroundOptions& options,
+                           const std::shared_ptr<OutputInbox>& inbox, std::stop_token stop) {
   SpawnOptions out;
   out.timeout = options.command.timeout;
   out.env = options.env;
@@ -98,16 +43,25 @@ SpawnOptions spawn_options(const ForegroundOptions& options, const std::shared_p
   }
   out.max_retained_bytes = 0;
   out.manual_credit = true;
-  out.window = kWindow;
+  out.window = OutputInbox::kWindow;
   out.on_stdout = [inbox](std::string_view data) { inbox->put(1, data); };
   out.on_stderr = [inbox](std::string_view data) { inbox->put(2, data); };
   return out;
 }
 
-// Writes what comes until the command has ended. After a failure the rest is let go, so that the
-// command can end.
-void write_output(Inbox& inbox, Process& process, const Terminal& terminal, std::stop_source& stop,
-                  ForegroundResult& out) {
+// What the signals do while a command runs in front; nothing of it stays behind an error.
+struct Hooks {
+  Interrupts& interrupts;
+  ~Hooks() {
+    interrupts.on_resize(nullptr);
+    interrupts.on_exit(nullptr);
+  }
+};
+
+}  // namespace
+
+void write_output(OutputInbox& inbox, Process& process, const Terminal& terminal,
+                  std::stop_source& stop, ForegroundResult& out) {
   while (auto chunk = inbox.next()) {
     const bool failed = out.broken_pipe || out.output_error || out.dropped;
     if (!failed && !terminal.pass_on(chunk->descriptor, chunk->data)) {
@@ -124,23 +78,12 @@ void write_output(Inbox& inbox, Process& process, const Terminal& terminal, std:
   }
 }
 
-// What the signals do while a command runs in front; nothing of it stays behind an error.
-struct Hooks {
-  Interrupts& interrupts;
-  ~Hooks() {
-    interrupts.on_resize(nullptr);
-    interrupts.on_exit(nullptr);
-  }
-};
-
-}  // namespace
-
 ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
                                 const ForegroundOptions& options, const Terminal& terminal,
                                 Interrupts& interrupts) {
   std::stop_source stop;
   const std::stop_callback interrupted(interrupts.token(), [&stop] { stop.request_stop(); });
-  auto inbox = std::make_shared<Inbox>();
+  auto inbox = std::make_shared<OutputInbox>();
   Command command;
   command.argv = options.command.argv;
   command.shell = options.command.shell;
@@ -177,7 +120,7 @@ ForegroundResult run_foreground(const std::shared_ptr<Sandbox>& sandbox,
     input.reset();
     if (no_input) std::rethrow_exception(no_input);
   }
-  out.result = inbox->result();
+  out.result = *inbox->result();
   sandbox->release_process(process->id());
   return out;
 }

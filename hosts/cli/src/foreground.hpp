@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "interrupts.hpp"
+#include "output_inbox.hpp"
 #include "sandforge/sandbox.hpp"
 #include "terminal.hpp"
 
@@ -26,6 +27,11 @@ struct ForegroundResult {
   bool dropped = false;               // an end was wanted, and nobody read the rest of the output
   std::optional<Error> output_error;  // our output could not be written; the command was ended
 };
+
+// Writes what comes until the end, or until nothing more is wanted. After a failure, for which a
+// stop is requested, the rest is let go, so that the command can end.
+void write_output(OutputInbox& inbox, Process& process, const Terminal& terminal,
+                  std::stop_source& stop, ForegroundResult& out);
 
 // Until the command has ended. The output is held back by a slow reader: at most 256 KiB wait here.
 // An interrupt ends the command's whole tree; after one, and after a timeout, what nobody reads is

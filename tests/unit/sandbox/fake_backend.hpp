@@ -181,6 +181,7 @@ class World : public std::enable_shared_from_this<World> {
   std::shared_ptr<FilesBackend> files;        // the files extension
   SnapshotsBackend* snapshots = nullptr;      // of every sandbox; outlives them
   std::optional<std::int64_t> created_at_ns;  // of every machine, as info tells it
+  OutputCursor attached_from;                 // of the last attach
   std::vector<ProcessInfo> foreign;           // processes of earlier hosts, all attachable
   std::map<ProcessId, std::string> foreign_output;
   std::map<std::string, Machine> machines;  // by session id
@@ -315,10 +316,11 @@ class Box final : public SandboxBackend,
     }
     lane_.post([answer = shared(std::move(done)), all] { (*answer)(all); });
   }
-  Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor,
+  Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor from,
                                                  std::uint64_t window,
                                                  std::shared_ptr<ProcessSink> sink) override {
     const std::lock_guard lock(world_->mutex);
+    world_->attached_from = from;
     for (const auto& info : world_->foreign) {
       if (info.id != id) continue;
       Command command;

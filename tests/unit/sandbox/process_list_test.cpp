@@ -184,6 +184,51 @@ TEST_CASE("a process of an earlier host is killed without attaching to it") {
   CHECK(f.world->processes().empty());
 }
 
+TEST_CASE("a reader more of a process of an earlier host changes no list") {
+  Fixture f;
+  f.world->has_processes = true;
+  f.world->foreign = {foreign("f1", true)};
+  f.world->foreign_output[ProcessId("f1")] = "kept ";
+  std::string read;
+  AttachOptions options;
+  options.from = {3, 1};
+  options.on_stdout = [&](std::string_view piece) { read += piece; };
+  const auto a = f.sandbox->attach_process(ProcessId("f1"), std::move(options));
+  REQUIRE(a != nullptr);
+  CHECK(a->command() == "make all");
+  CHECK(f.world->attached_from.out == 3);
+  CHECK(f.world->attached_from.err == 1);
+  const auto b = f.sandbox->attach_process(ProcessId("f1"));
+  REQUIRE(b != nullptr);
+  CHECK(f.world->attached_from.out == 0);
+  CHECK(ids(f.sandbox->list_processes()) == std::vector<std::string>{"f1"});
+  f.world->process(0)->out("and more");
+  f.world->process(0)->exit(4);
+  CHECK(a->wait().exit_code == 4);
+  CHECK(read == "kept and more");
+  CHECK(b->running());
+  f.world->process(1)->exit(4);
+  b->wait();
+  CHECK(ids(f.sandbox->list_processes()) == std::vector<std::string>{"f1"});
+}
+
+TEST_CASE("there is no reader more of what is unknown, or has its handle here") {
+  Fixture f;
+  CHECK(f.sandbox->attach_process(ProcessId("f1")) == nullptr);
+  CHECK(f.world->counts().starts == 0);
+  f.world->has_processes = true;
+  CHECK(f.sandbox->attach_process(ProcessId("f1")) == nullptr);
+  const auto own = f.sandbox->spawn(shell("sleep"));
+  CHECK(error_of([&] { static_cast<void>(f.sandbox->attach_process(own->id())); }).reason ==
+        "process.own");
+  AttachOptions options;
+  options.window = 0;
+  CHECK(error_of([&] {
+          static_cast<void>(f.sandbox->attach_process(ProcessId("f1"), std::move(options)));
+        }).code == Status::invalid);
+  CHECK(own->kill());
+}
+
 TEST_CASE("three processes at once have their own output") {
   Fixture f;
   const auto a = f.sandbox->spawn(shell("echo a"));

@@ -10,6 +10,8 @@ int start_command(App& app, const StartArguments& arguments);
 int exec_command(App& app, const ExecArguments& arguments);
 int copy_command(App& app, const CopyArguments& arguments);
 int ps_command(App& app, const PsArguments& arguments);
+int logs_command(App& app, const LogsArguments& arguments);
+int kill_command(App& app, const KillArguments& arguments);
 int stop_command(App& app, const StopArguments& arguments);
 int remove_command(App& app, const RemoveArguments& arguments);
 int snapshot_command(App& app, const SnapshotArguments& arguments);

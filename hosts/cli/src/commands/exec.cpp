@@ -7,6 +7,29 @@
 #include "new_session.hpp"
 
 namespace sandforge::cli {
+namespace {
+
+int leave_running(App& app, const ExecArguments& arguments, Session& session, EnvMap env) {
+  Command command;
+  command.argv = arguments.command.argv;
+  command.shell = arguments.command.shell;
+  SpawnOptions options;
+  options.detach = true;
+  options.stdin_pipe = false;
+  options.env = std::move(env);
+  options.cwd = arguments.command.cwd ? arguments.command.cwd : default_cwd(session.record());
+  options.timeout = arguments.command.timeout;
+  start_session(app, session, arguments.env);
+  const auto process = session.sandbox()->spawn(std::move(command), std::move(options));
+  if (!app.terminal().json())
+    return app.terminal().exit_code_after(app.terminal().print(process->id().str() + "\n"));
+  json::Object out;
+  out.set("session", session.id().str());
+  out.set("process", process->id().str());
+  return app.terminal().exit_code_after(app.terminal().print_json(out));
+}
+
+}  // namespace
 
 int exec_command(App& app, const ExecArguments& arguments) {
   const auto session = app.manager(setup_options(app, {})).attach(SessionId(arguments.session));
@@ -15,6 +38,7 @@ int exec_command(App& app, const ExecArguments& arguments) {
   options.command = arguments.command;
   for (const auto& variable : arguments.env)
     options.env[variable.name] = variable.value;
+  if (arguments.detach) return leave_running(app, arguments, *session, std::move(options.env));
   options.default_cwd = default_cwd(session->record());
   options.capture = app.terminal().json();
   options.stdin_open =

@@ -1,4 +1,5 @@
 #include "commands/commands.hpp"
+#include "commands/processes.hpp"
 #include "exit_codes.hpp"
 #include "sandforge/clock.hpp"
 
@@ -58,9 +59,8 @@ std::string state_of(const ProcessInfo& process) {
 
 // A look at a session must not start its machine.
 std::vector<ProcessInfo> processes_of(App& app, const std::string& id) {
-  const auto session = app.manager().attach(SessionId(id));
-  if (session->sandbox()->info().machine.state != MachineState::running) return {};
-  return session->sandbox()->list_processes();
+  const auto sandbox = running_sandbox(app, id);
+  return sandbox ? sandbox->list_processes() : std::vector<ProcessInfo>();
 }
 
 }  // namespace

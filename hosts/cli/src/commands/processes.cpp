@@ -1,0 +1,17 @@
+#include "commands/processes.hpp"
+
+namespace sandforge::cli {
+
+std::shared_ptr<Sandbox> running_sandbox(App& app, const std::string& session) {
+  const auto sandbox = app.manager().attach(SessionId(session))->sandbox();
+  return sandbox->info().machine.state == MachineState::running ? sandbox : nullptr;
+}
+
+void throw_no_process(const std::string& session, const std::string& process) {
+  throw_error(Error(Status::not_found,
+                    "the session " + session + " has no process " + process +
+                        ": its processes are listed by sandforge ps " + session,
+                    "process.not_found"));
+}
+
+}  // namespace sandforge::cli
