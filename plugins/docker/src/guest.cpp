@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "exec.hpp"
+#include "program_file.hpp"
 
 namespace sandforge::docker {
 namespace {
@@ -68,8 +69,17 @@ wire::TarEntry entry_of(const char* name, std::size_t size) {
 std::string GuestProgram::read(std::string* why) const {
   std::ifstream in(path_, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad() || bytes.empty()) *why = "the guest's program cannot be read: " + path_;
-  return bytes;
+  const std::optional<bool> dynamic = needs_loader(bytes);
+  if (in.bad() || bytes.empty()) {
+    *why = "the guest's program cannot be read: " + path_;
+  } else if (!dynamic) {
+    *why = "the guest's program is no program of this machine: " + path_;
+  } else if (*dynamic) {
+    *why = "the guest's program is not static, as in builds with a sanitizer: " + path_;
+  } else {
+    return bytes;
+  }
+  return std::string();
 }
 
 std::string GuestProgram::hash(std::string* why) {
@@ -227,6 +237,7 @@ class Relay {
     }
     while (const auto found = frames.next(came)) {
       if (found->stream == wire::FrameStream::out) {
+        if (!told) add(found->data);  // engines tell in its place why they could not run it
         piece = found->data;
         return true;
       }
@@ -296,8 +307,10 @@ Task<std::shared_ptr<GuestLink>> connect_guest(Engine& engine, std::string conta
   link->close();
   HttpAnswer refused;
   refused.status = 400;
-  refused.body = escape_controls(to_valid_utf8(relay->said));
-  if (refused.body.empty()) refused.body = relay->failure;
+  refused.body = relay->failure;
+  if (!relay->said.empty())
+    refused.body +=
+        (refused.body.empty() ? "" : ": ") + escape_controls(to_valid_utf8(relay->said));
   // Not running any more: then that is the reason.
   co_await refuse_by_state(engine, container, refused, "reach the guest");
   throw fault(Code::unavailable, "docker.guest", "the guest does not answer");

@@ -24,7 +24,7 @@ inline constexpr const char* kGuestSocket = "/.sandforge/run/guest/socket";
 class GuestProgram {
  public:
   explicit GuestProgram(std::string path) : path_(std::move(path)) {}
-  // Blocking. Empty, and the reason in *why: it cannot be read.
+  // Blocking. Empty, and the reason in *why: it cannot be read, or would not run in every image.
   std::string read(std::string* why) const;
   // The same, kept once it is known: SHA-256 in hexadecimal digits.
   std::string hash(std::string* why);
