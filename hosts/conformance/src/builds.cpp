@@ -162,7 +162,7 @@ Recipe fresh_recipe(Host& host) {
     auto recipe = recipe_of(host, fitting_document(fields->as_object(), random));
     if (builds.resolve(recipe).document) return recipe;
   }
-  const auto recipe = recipe_of_repository(host);
+  auto recipe = recipe_of_repository(host);
   if (builds.resolve(recipe).document) return recipe;
   unverified("neither settings nor a repository of this machine give a session a template");
 }

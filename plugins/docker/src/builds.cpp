@@ -140,7 +140,7 @@ Build DockerBuilds::begin(const std::string& document, Secrets ephemeral, Secret
     slot = record;
     forget_oldest();
   }
-  const Build out = build;
+  Build out = build;
   const auto me = shared_from_this();
   plugin::Coroutine::launch<void>(
       lane_, record->stop.token(), [me, record, order] { return run(me, record, order); },
