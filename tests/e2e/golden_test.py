@@ -8,9 +8,9 @@ from support import golden
 from support.case import BUILD, Skipped, wait_until
 from support.main import main
 
-COMMANDS = ["", "run", "start", "exec", "cp", "ps", "stop", "snapshot", "rm", "providers", "describe", "settings",
-            "settings effective", "config", "config check", "plugins", "plugins doctor",
-            "fault-proxy", "new", "conformance"]
+COMMANDS = ["", "run", "start", "exec", "cp", "ps", "logs", "kill", "stop", "snapshot", "rm",
+            "build", "providers", "describe", "settings", "settings effective", "config",
+            "config check", "plugins", "plugins doctor", "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: docker, local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see sandforge{} plugins doctor")
 UNCHECKED = "c.yaml: no mistakes found, but not everything was checked\n"
@@ -22,6 +22,12 @@ def test_help(t):
         golden.compare("help/" + (command.replace(" ", "-") or "sandforge") + ".txt", shown.text)
         assert max(len(line) for line in shown.text.splitlines()) <= 100, command
         assert shown.err == b"", shown
+
+
+def test_help_of_every_subcommand_is_looked_at(t):
+    listed = t.sf("--help").text.split("Subcommands:\n", 1)[1].split("\n\n", 1)[0]
+    names = [line.split()[0] for line in listed.splitlines() if line[2] != " "]
+    assert len(names) > 10 and sorted(names) == sorted({c.split()[0] for c in COMMANDS if c}), names
 
 
 def refused(t, message, *words, code=125, **options):
