@@ -51,9 +51,8 @@ std::shared_ptr<Process> Sandbox::get_process(ProcessId id) {
 }
 
 std::shared_ptr<Process> Sandbox::attach_process(ProcessId id, AttachOptions options) {
-  return await_result<std::shared_ptr<Process>>([&](auto done) {
-    async_attach_process(std::move(id), std::move(options), std::move(done));
-  });
+  return await_result<std::shared_ptr<Process>>(
+      [&](auto done) { async_attach_process(std::move(id), std::move(options), std::move(done)); });
 }
 
 bool Sandbox::kill_process(ProcessId id) {
