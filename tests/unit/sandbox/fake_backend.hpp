@@ -9,6 +9,7 @@
 // tiny shell (see basic_program). Scripts make it fail, wait, or answer differently.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <vector>
@@ -307,6 +308,9 @@ class Box final : public SandboxBackend,
     ++world_->counted.lists;
     std::vector<ProcessInfo> all = world_->foreign;
     for (const auto& process : world_->spawned) {
+      if (std::any_of(all.begin(), all.end(),
+                      [&](const ProcessInfo& known) { return known.id == process->id(); }))
+        continue;  // one that was attached to
       ProcessInfo info;
       info.id = process->id();
       info.pid = process->pid();
