@@ -95,6 +95,30 @@ done
   fail "no command after a host was killed"
 sf auto ps "$session" | grep -q 'sleep 77' || fail "the next host does not see the command"
 
+# A command that nobody waits for: a reader that is killed takes nothing away, a later one has all.
+process=$(sf auto exec "$session" --detach --shell \
+  'echo before; while [ ! -e go ]; do sleep 0.05; done; echo after; exit 3')
+: >"$work/out"
+sf auto logs "$session" "$process" --follow >"$work/out" &
+for _ in $(seq 200); do
+  ! grep -q before "$work/out" || break
+  sleep 0.05
+done
+reader=$(pgrep -f "logs $session $process --follow" | head -1)
+kill -9 "$reader"
+wait $! || true
+[[ $(sf auto logs "$session" "$process") == before ]] || fail "a killed reader took the output away"
+sf auto exec "$session" -- touch go
+[[ $(sf auto logs "$session" "$process" --follow) == $'before\nafter' ]] || fail "not all of its output"
+sf auto exec "$session" -- rm go
+process=$(sf auto exec "$session" --detach --shell 'sleep 78 & sleep 79')
+sf auto kill "$session" "$process"
+for _ in $(seq 200); do
+  docker exec "$id" sh -c 'ps | grep -q "[s]leep 7[89]"' || break
+  sleep 0.05
+done
+! docker exec "$id" sh -c 'ps | grep "[s]leep 7[89]"' || fail "a process outlived kill"
+
 # A container that is paused loses nothing; a guest that says nothing is lost.
 guest_process() {
   docker exec "$id" sh -c 'ps' | awk '/sandforge-guest serve/ && !/docker-init/ { print $1 }'
