@@ -1,5 +1,6 @@
 """Commands that outlive the program: exec --detach, logs, kill."""
 
+import os
 import signal
 
 from support import processes
@@ -61,6 +62,20 @@ def test_an_interrupt_of_a_look_leaves_the_command_alone(t):
     assert process(t, session, name)["running"]
 
 
+def test_a_look_that_loses_its_connection_says_so(t):
+    session = t.session()
+    name = detach(t, session, WAITS)
+    follower = t.spawn("logs", session, name, "--follow")
+    assert follower.stdout.readline() == b"one\n"
+    for pid, line in processes.below(t.dir).items():
+        if "sandforge-guest" in line:
+            os.kill(pid, signal.SIGKILL)
+    lost = t.finish(follower, 125)
+    assert lost.error_text.startswith("two\nsandforge: "), lost
+    for pid in processes.below(t.dir):
+        os.kill(pid, signal.SIGKILL)
+
+
 def test_kill_ends_the_tree_and_a_signal_is_only_sent(t):
     session = t.session()
     name = detach(t, session, "trap 'echo got it' USR1; sleep 11229 & echo ready; "
@@ -89,6 +104,7 @@ def test_what_is_not_there_and_what_makes_no_sense(t):
                   ["exec", session, "--detach", "--tty", "--", "true"],
                   ["logs", session, "1", "--from", "4:"], ["logs", session, "1", "--from", "-1"],
                   ["kill", session, "1", "--signal", "NOPE"], ["kill", session, "1", "-s", "0"],
+                  ["logs", session, "1", "--follow", "--json"],
                   ["logs", session], ["kill", session]):
         t.sf(*words, code=2)
 

@@ -34,9 +34,11 @@ class StateStore {
 // Kept as long as the process; at most `limit_bytes` of keys and values, with 256 bytes for each of
 // them, and of one plugin a quarter of that.
 std::shared_ptr<StateStore> memory_state_store(std::uint64_t limit_bytes = 64U << 20);
-// One file for each value in this folder, which is made with the first one, mode 0700. Shared by
-// processes: a value is replaced as a whole, and the last one counts. Writes wait for the disk.
-std::shared_ptr<StateStore> folder_state_store(std::filesystem::path folder);
+// One file for each value below this folder, which is made with the first one, mode 0700. Shared by
+// processes: a value is replaced as a whole, and the last one counts. Of one plugin at most
+// `limit_bytes`, with 256 bytes for each value. Writes wait for the disk.
+std::shared_ptr<StateStore> folder_state_store(std::filesystem::path folder,
+                                               std::uint64_t limit_bytes = 16U << 20);
 
 // Folders below which each plugin gets its own, mode 0700, made when it asks. Empty: none.
 struct PluginFolders {

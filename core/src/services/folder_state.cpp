@@ -1,95 +1,122 @@
-// Values of plugins that outlive the process: one file each, whose name is a hash.
+// Values of plugins that outlive the process: a folder for each plugin, a file for each value; all
+// names are hashes.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <utility>
 
 #include "sandforge/host_services.hpp"
+#include "sandforge/posix/fd.hpp"
+#include "sandforge/posix/system.hpp"
 #include "sandforge/support/hash.hpp"
 
 namespace sandforge {
 namespace {
 
+namespace fs = std::filesystem;
+
 class FolderStateStore final : public StateStore {
  public:
-  explicit FolderStateStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  FolderStateStore(fs::path folder, std::uint64_t limit)
+      : folder_(std::move(folder)), limit_(limit) {}
 
   void get(const std::string& plugin, const SessionId& session, std::string key,
            Handler<std::optional<std::string>> done) override {
-    const auto path = path_of(plugin, session, key);
-    std::ifstream in(path, std::ios::binary);
-    std::error_code none;
-    if (!in && !std::filesystem::exists(path, none))
-      return std::move(done)(std::optional<std::string>());
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) return std::move(done)(failed("read", path, EIO));
-    std::move(done)(std::optional<std::string>(std::move(text)));
+    const auto path = folder_of(plugin) / name_of(session, key);
+    std::string text;
+    if (posix::read_file(path.c_str(), text, limit_))
+      return std::move(done)(std::optional<std::string>(std::move(text)));
+    if (errno == ENOENT) return std::move(done)(std::optional<std::string>());
+    std::move(done)(failed("read", path, errno));
   }
 
   void set(const std::string& plugin, const SessionId& session, std::string key,
            std::optional<std::string> value, Handler<void> done) override {
-    std::move(done)(put(path_of(plugin, session, key), value));
+    std::move(done)(put(plugin, name_of(session, key), value));
   }
 
  private:
-  std::filesystem::path path_of(const std::string& plugin, const SessionId& session,
-                                const std::string& key) const {
-    return folder_ / sha256_hex(plugin + '\0' + session.str() + '\0' + key);
+  static constexpr std::uint64_t kEntry = 256;  // what a file costs beside its bytes
+
+  fs::path folder_of(const std::string& plugin) const { return folder_ / sha256_hex(plugin); }
+  static std::string name_of(const SessionId& session, const std::string& key) {
+    return sha256_hex(session.str() + '\0' + key);
   }
 
-  static Error failed(const char* what, const std::filesystem::path& path, int number) {
-    return Error(number == ENOSPC ? Status::no_space : Status::unavailable,
+  static Error failed(const char* what, const fs::path& path, int number) {
+    return Error(number == ENOSPC || number == EDQUOT ? Status::no_space : Status::unavailable,
                  std::string("cannot ") + what + " " + path.string() + ": " +
                      std::generic_category().message(number),
                  "state.file");
   }
 
+  // Of all that lies there but `name`, also what a process that was killed has left.
+  static std::uint64_t used_beside(const fs::path& folder, const std::string& name) {
+    std::uint64_t used = 0;
+    std::error_code problem;
+    for (fs::directory_iterator it(folder, problem), end; !problem && it != end;
+         it.increment(problem)) {
+      if (it->path().filename() == name) continue;
+      std::error_code gone;
+      const auto size = it->file_size(gone);
+      used += kEntry + (gone ? 0 : size);
+    }
+    return used;
+  }
+
   // Whole or not at all, also for other processes.
-  Result<void> put(const std::filesystem::path& path, const std::optional<std::string>& value) {
+  Result<void> put(const std::string& plugin, const std::string& name,
+                   const std::optional<std::string>& value) {
+    const auto folder = folder_of(plugin);
+    const auto path = folder / name;
+    const std::lock_guard lock(mutex_);
     std::error_code problem;
     if (!value) {
-      std::filesystem::remove(path, problem);
+      fs::remove(path, problem);
       if (problem) return failed("remove", path, problem.value());
       return {};
     }
-    std::filesystem::create_directories(folder_, problem);
-    if (problem) return failed("make", folder_, problem.value());
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, problem);
-    auto next = path;
-    next += "." + std::to_string(::getpid()) + "-" + std::to_string(++serial_);
-    const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) return failed("make", next, errno);
+    if (used_beside(folder, name) + kEntry + value->size() > limit_)
+      return Error(Status::no_space,
+                   fmt::format("the state of the plugin {} exceeds its limit", plugin));
+    fs::create_directories(folder, problem);
+    if (problem) return failed("make", folder, problem.value());
+    fs::permissions(folder_, fs::perms::owner_all, problem);
+    if (problem) return failed("protect", folder_, problem.value());
+    return write(folder / (name + "." + posix::random_hex(8)), path, *value);
+  }
+
+  static Result<void> write(const fs::path& next, const fs::path& path, std::string_view rest) {
+    posix::Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file) return failed("make", next, errno);
     int number = 0;
-    std::string_view rest = *value;
     while (!rest.empty() && number == 0) {
-      const ssize_t written = ::write(file, rest.data(), rest.size());
+      const ssize_t written = ::write(file.get(), rest.data(), rest.size());
       if (written >= 0)
         rest.remove_prefix(static_cast<std::size_t>(written));
       else if (errno != EINTR)
         number = errno;
     }
-    if (number == 0 && ::fsync(file) != 0) number = errno;
-    if (::close(file) != 0 && number == 0) number = errno;
+    if (number == 0 && ::fsync(file.get()) != 0) number = errno;
     if (number == 0 && ::rename(next.c_str(), path.c_str()) != 0) number = errno;
     if (number == 0) return {};
     ::unlink(next.c_str());
     return failed("write", path, number);
   }
 
-  const std::filesystem::path folder_;
-  std::atomic<unsigned> serial_{0};
+  const fs::path folder_;
+  const std::uint64_t limit_;
+  std::mutex mutex_;  // of writes of this process, so that the limit holds
 };
 
 }  // namespace
 
-std::shared_ptr<StateStore> folder_state_store(std::filesystem::path folder) {
-  return std::make_shared<FolderStateStore>(std::move(folder));
+std::shared_ptr<StateStore> folder_state_store(fs::path folder, std::uint64_t limit_bytes) {
+  return std::make_shared<FolderStateStore>(std::move(folder), limit_bytes);
 }
 
 }  // namespace sandforge

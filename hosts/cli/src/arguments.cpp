@@ -351,6 +351,8 @@ struct Builder {
                     "error; next of --json says where a later look goes on")
         ->type_name("OUT[:ERR]");
     on(sub, [this] {
+      if (logs.follow && global.json)
+        throw CLI::ValidationError("--follow and --json exclude each other");
       if (!logs_from.empty()) logs.from = value_or_usage("--from", parse_cursor(logs_from));
       return Subcommand(logs);
     });

@@ -1,6 +1,7 @@
 // Output of a process, from the sandbox's lane to the thread that writes it.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -40,6 +41,8 @@ class OutputInbox {
     changed_.notify_one();
   }
 
+  // Before anything comes: nothing for so long counts as over.
+  void be_patient_for(std::chrono::milliseconds patience) { patience_ = patience; }
   // Nothing more is wanted: what came before is still given.
   void over() {
     const std::lock_guard lock(mutex_);
@@ -56,12 +59,18 @@ class OutputInbox {
   // The next output; none: the end.
   std::optional<Chunk> next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !chunks_.empty() || result_ || over_; });
+    const auto any = [&] { return !chunks_.empty() || result_ || over_; };
+    if (patience_) {
+      gave_up_ = !changed_.wait_for(lock, *patience_, any);
+    } else {
+      changed_.wait(lock, any);
+    }
     if (chunks_.empty()) return std::nullopt;
     auto chunk = std::move(chunks_.front());
     chunks_.pop_front();
     return chunk;
   }
+  bool gave_up() const { return gave_up_; }
   // The end, where it has come. Throws the Error of a command that could not start.
   std::optional<CommandResult> result() {
     const std::lock_guard lock(mutex_);
@@ -76,6 +85,8 @@ class OutputInbox {
   std::optional<Result<std::shared_ptr<Process>>> process_;
   std::optional<Result<CommandResult>> result_;
   bool over_ = false;
+  std::optional<std::chrono::milliseconds> patience_;
+  bool gave_up_ = false;
 };
 
 }  // namespace sandforge::cli

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "builds_index.hpp"
+
 namespace sandforge::docker {
 namespace {
 
@@ -216,14 +218,22 @@ Task<std::optional<json::Value>> DockerBuilds::kept(std::string key) {
   co_return std::move(parsed.value);
 }
 
+// This one, and what of this process ended before: two that end at once write one index.
+std::vector<std::string> DockerBuilds::ended_after(const std::string& id) const {
+  std::vector<std::string> out = {id};
+  const std::lock_guard lock(mutex_);
+  for (const auto& [other, record] : records_)
+    if (record->ended() && other != id) out.push_back(other);
+  return out;
+}
+
 Task<void> DockerBuilds::keep(Build build, std::string log) {
-  const std::optional<json::Value> index = co_await kept(kBuildIndex);
+  const std::optional<json::Value> before = co_await kept(kBuildIndex);
+  const BuildsIndex index =
+      index_builds(ended_after(build.build_id), before.value_or(json::Value()), kBuildsKept);
   json::Array ids;
-  ids.emplace_back(build.build_id);
-  if (index && index->is_array())
-    for (const json::Value& id : index->as_array())
-      if (id.is_string() && id.as_string() != build.build_id && ids.size() < kBuildsKept)
-        ids.push_back(id);
+  for (const std::string& id : index.kept)
+    ids.emplace_back(id);
   json::Object one;
   one.set("status", build.status == BuildStatus::ready ? "ready" : "failed");
   one.set("startedAt", std::to_string(build.started_at));
@@ -235,6 +245,8 @@ Task<void> DockerBuilds::keep(Build build, std::string log) {
   try {
     co_await plugin::Host().set_state(lane_, nullptr, build_key(build.build_id), text);
     co_await plugin::Host().set_state(lane_, nullptr, kBuildIndex, list);
+    for (const std::string& id : index.dropped)
+      co_await plugin::Host().set_state(lane_, nullptr, build_key(id), std::nullopt);
   } catch (const Error& error) {
     plugin::Log::warn("the state of a build is not kept", {{"why", error.message()}});
   }

@@ -56,6 +56,7 @@ class DockerBuilds : public std::enable_shared_from_this<DockerBuilds> {
                         std::shared_ptr<const BuildOrder> order);
   void forget_oldest();  // with the mutex held
   void settle(BuildRecord& record, plugin::BuildStatus status, std::string error);
+  std::vector<std::string> ended_after(const std::string& id) const;
   Task<void> keep(plugin::Build build, std::string log);
   Task<std::optional<json::Value>> kept(std::string key);
   Task<std::optional<plugin::Build>> kept_build(std::string id);

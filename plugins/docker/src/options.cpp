@@ -288,6 +288,9 @@ void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& 
       "serve",        "--socket", kGuestSocket,       "--root", spec.working_directory,
       "--files-root", "/",        "--own-environment"};
   if (options.has_command) {
+    // Also where somebody else stops the container.
+    words.emplace_back("--grace-ms");
+    words.push_back(std::to_string(milliseconds(options.stop_timeout).count()));
     words.emplace_back("--");
     words.insert(words.end(), spec.entrypoint.begin(), spec.entrypoint.end());
     words.insert(words.end(), options.command.begin(), options.command.end());

@@ -399,10 +399,15 @@ Task<void> TemplateImages::move_output(std::shared_ptr<Step> step, std::string f
 
 Task<void> TemplateImages::remove(std::vector<std::string> containers) {
   for (const std::string& id : containers) {
-    const HttpAnswer answer = co_await engine_.call(
-        "DELETE", container_path(id, "?force=true&v=true"), std::string(), kCommitTime);
-    if (answer.status != 404 && answer.status != 409)
-      engine_.throw_if_refused(answer, "remove a build container");
+    try {
+      const HttpAnswer answer = co_await engine_.call(
+          "DELETE", container_path(id, "?force=true&v=true"), std::string(), kCommitTime);
+      if (answer.status != 404 && answer.status != 409)
+        engine_.throw_if_refused(answer, "remove a build container");
+    } catch (const Error& error) {
+      plugin::Log::warn("a build container is left behind",
+                        {{"container", id}, {"why", error.message()}});
+    }
   }
 }
 
@@ -480,11 +485,7 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
     } catch (...) {
       failed = std::current_exception();
     }
-    try {
-      co_await plugin::with_stop(plugin::StopToken(), remove(step->containers));
-    } catch (const Error& error) {
-      plugin::Log::warn("a build container is left behind", {{"why", error.message()}});
-    }
+    co_await plugin::with_stop(plugin::StopToken(), remove(step->containers));
     if (failed) std::rethrow_exception(failed);
   }
   log->add("ready\n");

@@ -94,6 +94,7 @@ class TemplateImages {
   Task<void> run(std::shared_ptr<Step> step, std::string container, std::string input);
   Task<void> move_output(std::shared_ptr<Step> step, std::string from, std::string to);
   Task<std::string> commit(std::string container, std::string body, std::string reference);
+  // As many as can be; what stays is told to the log.
   Task<void> remove(std::vector<std::string> containers);
 
   Engine& engine_;

@@ -48,6 +48,7 @@ class CrookedKitchen : public KitchenFactory {
     build.error += kept_;
     return build;
   }
+  bool can_log() const override { return fault_ != "keeps no log"; }
   void cancel(BuildRequest request, StopToken stop) override {
     if (fault_ == "ignores a cancel") return;
     if (fault_ == "fails a second cancel" &&

@@ -29,7 +29,16 @@ sf() {
   shift
   "$program" --config "$work/$config.yaml" --state "$work/state" "$@" </dev/null
 }
+# Until the command succeeds.
+eventually() {
+  for _ in $(seq 200); do
+    ! "$@" || return 0
+    sleep 0.05
+  done
+  return 1
+}
 container() { docker ps -aq --no-trunc --filter "label=mastra.sandbox.id=$1"; }
+ended() { ! docker exec "$id" sh -c "ps | grep -q '$1'"; }
 first_process() { docker inspect -f '{{.Path}}' "$1"; }
 
 configure auto ""
@@ -80,17 +89,10 @@ cmp "$work/blob" "$work/back" || fail "a file came back changed"
 # A host that is killed: its command ends, and another host goes on with the same guest.
 : >"$work/out"
 sf auto exec "$session" -- sh -c 'echo running; sleep 77' >"$work/out" 2>&1 &
-for _ in $(seq 200); do
-  ! grep -q running "$work/out" || break
-  sleep 0.05
-done
+eventually grep -q running "$work/out" || fail "the command did not begin"
 host=$(pgrep -f "exec $session -- sh -c echo running; sleep 77" | head -1)
 kill -9 "$host"
-for _ in $(seq 200); do
-  docker exec "$id" sh -c 'ps | grep -q "[s]leep 77"' || break
-  sleep 0.05
-done
-! docker exec "$id" sh -c 'ps | grep "[s]leep 77"' || fail "the command of a killed host runs on"
+eventually ended "[s]leep 77" || fail "the command of a killed host runs on"
 [[ $(sf auto exec "$session" -- cat /proc/1/cmdline | tr '\0' ' ') == */sandforge-guest* ]] ||
   fail "no command after a host was killed"
 sf auto ps "$session" | grep -q 'sleep 77' || fail "the next host does not see the command"
@@ -100,10 +102,7 @@ process=$(sf auto exec "$session" --detach --shell \
   'echo before; while [ ! -e go ]; do sleep 0.05; done; echo after; exit 3')
 : >"$work/out"
 sf auto logs "$session" "$process" --follow >"$work/out" &
-for _ in $(seq 200); do
-  ! grep -q before "$work/out" || break
-  sleep 0.05
-done
+eventually grep -q before "$work/out" || fail "the command did not begin"
 reader=$(pgrep -f "logs $session $process --follow" | head -1)
 kill -9 "$reader"
 wait $! || true
@@ -113,11 +112,7 @@ sf auto exec "$session" -- touch go
 sf auto exec "$session" -- rm go
 process=$(sf auto exec "$session" --detach --shell 'sleep 78 & sleep 79')
 sf auto kill "$session" "$process"
-for _ in $(seq 200); do
-  docker exec "$id" sh -c 'ps | grep -q "[s]leep 7[89]"' || break
-  sleep 0.05
-done
-! docker exec "$id" sh -c 'ps | grep "[s]leep 7[89]"' || fail "a process outlived kill"
+eventually ended "[s]leep 7[89]" || fail "a process outlived kill"
 
 # A container that is paused loses nothing; a guest that says nothing is lost.
 guest_process() {
@@ -129,19 +124,12 @@ wait_for_go() {
   sf quick --log-level debug exec "$session" -- sh -c 'echo running; while [ ! -e go ]; do sleep 0.05; done; echo gone on' \
     >"$work/out" 2>"$work/err" &
   waiting=$!
-  for _ in $(seq 200); do
-    ! grep -q running "$work/out" || break
-    sleep 0.05
-  done
+  eventually grep -q running "$work/out" || fail "the command did not begin"
 }
 configure quick "    guestSilenceMs: 800"
 wait_for_go
 docker pause "$id" >/dev/null
-for _ in $(seq 200); do
-  ! grep -q "container is paused" "$work/err" || break
-  sleep 0.05
-done
-grep -q "container is paused" "$work/err" || fail "the silence was not noticed: $(cat "$work/err")"
+eventually grep -q "container is paused" "$work/err" || fail "the silence was not noticed: $(cat "$work/err")"
 docker unpause "$id" >/dev/null
 docker exec "$id" touch /workspace/go
 wait "$waiting" || fail "a command in a paused container: $(cat "$work/err")"
@@ -180,6 +168,8 @@ configure own "    command: [sh, -c, 'while [ ! -e end ]; do sleep 0.05; done; e
 sf own start --session "$session" >/dev/null
 id=$(container "$session")
 [[ $(first_process "$id") == /.sandforge/sandforge-guest ]] || fail "no guest above a command"
+docker inspect -f '{{join .Config.Cmd " "}}' "$id" | grep -q -- "--grace-ms 10000 -- sh" ||
+  fail "its command has not the stopTimeout to end"
 sf own exec "$session" -- touch end
 [[ $(timeout 60 docker wait "$id") == 7 ]] || fail "the container did not end as its command did"
 sf own rm "$session" >/dev/null

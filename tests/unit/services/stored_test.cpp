@@ -185,5 +185,39 @@ TEST_CASE("state in a folder: another store reads it, and keys of others are oth
   CHECK(set("p", "s", std::nullopt) == "ok");
   CHECK(set("p", "s", std::nullopt) == "ok");
   CHECK(get("p", "s") == "(none)");
-  CHECK(std::filesystem::is_empty(folder.path() / "state"));
+  for (const auto& plugin : std::filesystem::directory_iterator(folder.path() / "state"))
+    CHECK(std::filesystem::is_empty(plugin));
+}
+
+TEST_CASE(
+    "state in a folder has its limit for each plugin, and an unreadable value is no absent one") {
+  const TempDir folder;
+  const auto store = folder_state_store(folder.path() / "state", 1024);
+  const auto set = [&](const std::string& plugin, const std::string& key,
+                       std::optional<std::string> value) {
+    Status status = Status::internal;
+    store->set(plugin, SessionId("s"), key, std::move(value),
+               [&](Result<void> result) { status = result ? Status::ok : result.error().code; });
+    return status;
+  };
+  CHECK(set("p", "a", std::string(400, 'x')) == Status::ok);
+  CHECK(set("p", "b", std::string(113, 'x')) == Status::no_space);
+  CHECK(set("p", "b", std::string(112, 'x')) == Status::ok);
+  CHECK(set("q", "a", std::string(400, 'x')) == Status::ok);
+  // A value counts once: in place of itself there is room, and what goes makes room.
+  CHECK(set("p", "a", std::string(400, 'y')) == Status::ok);
+  CHECK(set("p", "b", std::nullopt) == Status::ok);
+  CHECK(set("p", "a", std::string(768, 'z')) == Status::ok);
+
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "state"))
+    if (entry.is_regular_file() && entry.file_size() == 768) file = entry.path();
+  REQUIRE_FALSE(file.empty());
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  std::string why;
+  store->get("p", SessionId("s"), "a", [&](Result<std::optional<std::string>> result) {
+    why = result ? "(none)" : result.error().message;
+  });
+  CHECK(why.find("Is a directory") != std::string::npos);
 }

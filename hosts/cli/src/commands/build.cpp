@@ -1,5 +1,8 @@
 #include "sandforge/builds.hpp"
 
+#include <algorithm>
+#include <thread>
+
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
 #include "new_session.hpp"
@@ -8,6 +11,8 @@
 
 namespace sandforge::cli {
 namespace {
+
+constexpr std::chrono::milliseconds kFirstLook{50}, kLastLook{2000};  // at a build without a log
 
 // The builds of a provider, in blocking form.
 class Builds {
@@ -101,6 +106,10 @@ int list_builds(App& app, const Builds& builds, const BuildRequest& request) {
   return terminal.exit_code_after(terminal.print_table({"BUILD", "STATUS", "STARTED"}, rows));
 }
 
+bool is_going_on(const Build& build) {
+  return build.status == BuildStatus::building || build.status == BuildStatus::pending;
+}
+
 // Its log as it grows, where there is one, until it ends. An interrupt cancels it.
 Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const Builds& builds,
              const BuildRequest& request) {
@@ -108,16 +117,27 @@ Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const B
     provider->lane().post(
         [provider, request] { builds_of(*provider)->cancel(request, [](const Result<void>&) {}); });
   });
-  builds.ask<void>([request, &app](BuildsBackend& backend, Handler<void> done) {
-    const auto show = [&app](Bytes bytes) {
-      app.terminal().pass_on(
-          2, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    };
-    backend.logs(request, 0, show, std::move(done));
-  });
-  return builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
-    backend.get(request, std::move(done));
-  });
+  try {
+    builds.ask<void>([request, &app](BuildsBackend& backend, Handler<void> done) {
+      const auto show = [&app](Bytes bytes) {
+        app.terminal().pass_on(
+            2, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+      };
+      backend.logs(request, 0, show, std::move(done));
+    });
+  } catch (const Exception& failure) {
+    // No log, or no more of it: the build goes on.
+    if (failure.error().code != Status::unsupported)
+      app.terminal().note("the log of the build: " + failure.error().message);
+  }
+  for (;;) {
+    const auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
+      backend.get(request, std::move(done));
+    });
+    if (!is_going_on(build)) return build;
+    std::this_thread::sleep_for(
+        std::clamp(build.retry_after.value_or(kLastLook), kFirstLook, kLastLook));
+  }
 }
 
 }  // namespace
@@ -140,8 +160,7 @@ int build_command(App& app, const BuildArguments& arguments) {
     backend.start(request, std::move(done));
   });
   request.build = build.id;
-  if (build.status == BuildStatus::building || build.status == BuildStatus::pending)
-    build = follow(app, setup.backend, builds, request);
+  if (is_going_on(build)) build = follow(app, setup.backend, builds, request);
   const auto& terminal = app.terminal();
   const bool ready = build.status == BuildStatus::ready;
   if (terminal.json()) {

@@ -9,8 +9,10 @@
 #include "sandforge/support/utf8.hpp"
 
 namespace sandforge::cli {
-
 namespace {
+
+// Of a look: what was kept when it began may be dropped before it was read, and then never comes.
+constexpr std::chrono::seconds kPatience{30};
 
 // What of a process is to be shown: all that comes, or what was kept when it was looked for.
 class Share {
@@ -53,11 +55,22 @@ std::shared_ptr<Process> attach(Sandbox& sandbox, const LogsArguments& arguments
   options.on_stderr = [share](std::string_view data) { share->take(2, data); };
   auto process = sandbox.attach_process(ProcessId(arguments.process), std::move(options));
   if (!process) throw_no_process(arguments.session, arguments.process);
-  // One that runs on is let go of when all of the look is there.
-  if (arguments.follow || !process->running())
-    process->async_wait({},
-                        [inbox](Result<CommandResult> result) { inbox->ended(std::move(result)); });
+  process->async_wait({},
+                      [inbox](Result<CommandResult> result) { inbox->ended(std::move(result)); });
   return process;
+}
+
+// However the process ended, its output is whole; but not where the reader lost its connection.
+void tell_of_end(App& app, OutputInbox& inbox) {
+  if (inbox.gave_up())
+    app.terminal().note(
+        "the rest was dropped before it could be read: newer output took its place");
+  const auto ended = inbox.result();
+  if (!ended || !ended->error) return;
+  const Outcome outcome = ended->outcome;
+  if (outcome == Outcome::transport_lost || outcome == Outcome::crashed ||
+      outcome == Outcome::unknown)
+    throw_error(*ended->error);
 }
 
 void set_output(json::Object& to, const std::string& name, const std::string& bytes) {
@@ -72,6 +85,8 @@ int print_document(App& app, const LogsArguments& arguments, const ProcessInfo& 
     (chunk->descriptor == 1 ? out : err) += chunk->data;
     if (reader != nullptr) reader->grant(chunk->data.size());
   }
+  tell_of_end(app, inbox);
+  if (app.interrupts().caught() != 0) return kSignalBase + app.interrupts().caught();
   json::Object next, answer;
   next.set("out", process.next.out);
   next.set("err", process.next.err);
@@ -105,6 +120,7 @@ int logs_command(App& app, const LogsArguments& arguments) {
   } else {
     process = attach(*sandbox, arguments, inbox, share);
   }
+  if (!arguments.follow) inbox->be_patient_for(kPatience);
   if (app.terminal().json()) return print_document(app, arguments, *found, *inbox, process.get());
   if (!process) return kOk;
 
@@ -115,6 +131,7 @@ int logs_command(App& app, const LogsArguments& arguments) {
   if (app.interrupts().caught() != 0) return kSignalBase + app.interrupts().caught();
   if (shown.broken_pipe) return kBrokenPipe;
   if (shown.output_error) throw_error(*shown.output_error);
+  tell_of_end(app, *inbox);
   return kOk;
 }
 
