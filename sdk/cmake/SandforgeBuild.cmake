@@ -41,12 +41,13 @@ endif()
 if(SANDFORGE_WERROR)
   target_compile_options(sandforge_flags INTERFACE -Werror)
 endif()
+# Tests run for less time than their optimisation takes.
+target_compile_options(sandforge_flags INTERFACE
+  $<$<AND:$<CONFIG:Debug>,$<BOOL:$<TARGET_PROPERTY:SANDFORGE_TEST_CODE>>>:-O0>)
 if(SANDFORGE_SANITIZE)
   target_compile_options(sandforge_flags INTERFACE
     -fsanitize=${SANDFORGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sandforge_flags INTERFACE -fsanitize=${SANDFORGE_SANITIZE})
-  target_compile_options(sandforge_flags INTERFACE
-    $<$<BOOL:$<TARGET_PROPERTY:SANDFORGE_TEST_CODE>>:-O0>)
   if(NOT SANDFORGE_SANITIZE MATCHES fuzzer)
     # A check at each access of a member doubles the time that code compiles. Without it a null
     # address still ends the process and the address sanitizer sees what was freed; what is left is
