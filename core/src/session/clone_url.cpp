@@ -90,6 +90,35 @@ Result<CloneUrl> parse_scp(std::string_view text, std::size_t colon) {
   return out;
 }
 
+constexpr const char* kBlank = "contains a space or a backslash";
+bool has_blank(std::string_view text) {
+  return text.find_first_of(" \\") != std::string_view::npos;
+}
+
+// Git decodes the URLs of files, too: what a path has of its own is kept, and what would end a word
+// stands encoded, as everywhere else.
+std::string encoded(std::string_view path, std::string_view special) {
+  std::string out;
+  for (const char c : path) {
+    if (special.find(c) == std::string_view::npos) {
+      out += c;
+    } else {
+      constexpr const char* digits = "0123456789ABCDEF";
+      const auto byte = static_cast<unsigned char>(c);
+      (out += '%') += digits[byte >> 4];
+      out += digits[byte & 15];
+    }
+  }
+  return out;
+}
+
+CloneUrl file_url(std::string_view path, std::string_view special) {
+  CloneUrl out;
+  out.protocol = "file";
+  out.url = "file://" + encoded(path, special);
+  return out;
+}
+
 }  // namespace
 
 Result<CloneUrl> parse_clone_url(std::string_view text) {
@@ -97,32 +126,29 @@ Result<CloneUrl> parse_clone_url(std::string_view text) {
   if (text.size() > 2048) return bad_url("is longer than 2048 bytes");
   if (text.front() == '-') return bad_url("begins with '-'");
   for (const char c : text)
-    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f || c == '\\')
-      return bad_url("contains a space, a backslash or a control character");
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      return bad_url("contains a control character");
+  // Folders of this machine may have any name.
+  if (text.front() == '/' && text.find("::") == std::string_view::npos)
+    return file_url(text, " %\\");
 
   if (const auto mark = text.find("://"); mark != std::string_view::npos) {
     std::string scheme(text.substr(0, mark));
     std::transform(scheme.begin(), scheme.end(), scheme.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     const auto rest = text.substr(mark + 3);
-    if (scheme == "https" || scheme == "http" || scheme == "ssh")
+    if (scheme == "https" || scheme == "http" || scheme == "ssh") {
+      if (has_blank(text)) return bad_url(kBlank);
       return parse_network(scheme, rest);
+    }
     if (scheme == "file") {
       if (rest.empty() || rest.front() != '/') return bad_url("must name an absolute path");
-      CloneUrl out;
-      out.protocol = "file";
-      out.url = "file://" + std::string(rest);
-      return out;
+      return file_url(rest, " \\");
     }
     return bad_url("has a protocol that is not allowed (https, http, ssh and file are)");
   }
   if (text.find("::") != std::string_view::npos) return bad_url("names a transport helper");
-  if (text.front() == '/') {
-    CloneUrl out;
-    out.protocol = "file";
-    out.url = "file://" + std::string(text);
-    return out;
-  }
+  if (has_blank(text)) return bad_url(kBlank);
   const auto colon = text.find(':');
   if (colon != std::string_view::npos && text.find('/') > colon) return parse_scp(text, colon);
   return bad_url("is no https, http, ssh or file URL and no absolute path");
@@ -150,6 +176,7 @@ std::string repository_directory(std::string_view url) {
     url.remove_suffix(1);
   const auto cut = url.find_last_of("/:");
   auto name = std::string(cut == std::string_view::npos ? url : url.substr(cut + 1));
+  if (url.substr(0, 7) == "file://") name = decoded(name);
   if (name.size() > 4 && name.compare(name.size() - 4, 4, ".git") == 0)
     name.resize(name.size() - 4);
   for (auto& c : name)

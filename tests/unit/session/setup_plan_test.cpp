@@ -16,7 +16,11 @@ TEST_CASE("Clone URLs that git may be given") {
       {"ssh://git@example.com:22/a/b", "ssh://git@example.com:22/a/b", "ssh", "example.com:22"},
       {"git@example.com:a/b.git", "git@example.com:a/b.git", "ssh", "example.com"},
       {"file:///srv/a", "file:///srv/a", "file", ""},
-      {"/srv/a b", "", "", ""},
+      {"/srv/a b", "file:///srv/a%20b", "file", ""},
+      {"file:///srv/a b", "file:///srv/a%20b", "file", ""},
+      {"file:///srv/a%20b", "file:///srv/a%20b", "file", ""},
+      {"/srv/100%25", "file:///srv/100%2525", "file", ""},
+      {"/srv/a\\b", "file:///srv/a%5Cb", "file", ""},
       {"/srv/a", "file:///srv/a", "file", ""},
   };
   for (const auto& row : rows) {
@@ -57,6 +61,10 @@ TEST_CASE("Hostile clone URLs are refused, and the error repeats nothing of them
                                  "a",
                                  "C:\\x",
                                  "https://ho st/a",
+                                 "https://host/a b",
+                                 "git@host:a b",
+                                 "/srv/a\nb",
+                                 "ext::sh -c /x",
                                  "https://host/a\nb",
                                  "https://h/a%00\x01",
                                  "https://u:s3cret@-h/a",
@@ -115,6 +123,7 @@ TEST_CASE("Directory of a repository") {
   CHECK(repository_directory("git@github.com:widgets.git") == "widgets");
   CHECK(repository_directory("https://h/a/.hidden") == "hidden");
   CHECK(repository_directory("https://h/a/we%20ird!") == "we-20ird-");
+  CHECK(repository_directory("file:///srv/my%20code") == "my-code");
   CHECK(repository_directory("https://h/a/...") == "repo");
   CHECK(repository_directory("https://h/a/.git") == "git");
 }
