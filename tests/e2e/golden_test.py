@@ -288,14 +288,15 @@ def test_a_state_folder_that_cannot_be_written(t):
     os.mkdir(t.state, 0o555)
     if through:
         os.chown(t.state, 65534, 65534)
-    refused(t, f"{t.state}/sessions.db: Permission denied", "start", "--provider", "local",
+    why = "the sessions cannot be kept there: "
+    refused(t, f"{why}{t.state}/sessions.db: Permission denied", "start", "--provider", "local",
             through=through)
-    refused(t, f"{t.state}/below: Permission denied", "--state", f"{t.state}/below/this", "ps",
+    refused(t, f"{why}{t.state}/below: Permission denied", "--state", f"{t.state}/below/this", "ps",
             through=through)
     assert not os.path.exists(t.root)
     t.write("file", "")
-    refused(t, f"{t.dir}/file: Not a directory", "--state", t.path("file"), "ps")
-    refused(t, f"{t.dir}/file/x: Not a directory", "--state", t.path("file", "x"), "ps")
+    refused(t, f"{why}{t.dir}/file: Not a directory", "--state", t.path("file"), "ps")
+    refused(t, f"{why}{t.dir}/file/x: Not a directory", "--state", t.path("file", "x"), "ps")
 
 
 def test_no_home(t):

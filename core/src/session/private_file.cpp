@@ -12,7 +12,8 @@ namespace sandforge {
 namespace {
 
 Error from_errno(int code, const std::string& path) {
-  const std::string text = path + ": " + std::strerror(code);
+  const std::string text =
+      "the sessions cannot be kept there: " + path + ": " + std::strerror(code);
   switch (code) {
     case ENOSPC:
     case EDQUOT:

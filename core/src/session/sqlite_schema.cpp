@@ -57,7 +57,7 @@ std::int64_t pragma(Connection& db, std::string_view name) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
-void check_owner(Connection& db) {
+void check_owner(Connection& db, const std::string& path) {
   // One snapshot for both questions: another process may be creating the tables now.
   auto statement = db.prepare(
       "SELECT (SELECT application_id FROM pragma_application_id), "
@@ -66,19 +66,19 @@ void check_owner(Connection& db) {
   if (statement.integer(0) == kApplicationId) return;
   if (statement.integer(0) != 0 || statement.integer(1) != 0)
     throw Failure{
-        Error(Status::internal, "the file is the database of another program", "store.foreign")};
+        Error(Status::internal, path + " is the database of another program", "store.foreign")};
 }
 
 }  // namespace
 
-void migrate(Connection& db) {
+void migrate(Connection& db, const std::string& path) {
   const auto newest = static_cast<std::int64_t>(kSteps.size());
-  check_owner(db);
+  check_owner(db, path);
   for (;;) {
     auto version = pragma(db, "user_version");
     if (version < 0 || version > newest) {
       Error error(Status::unsupported,
-                  "the session database was written by a newer version (schema " +
+                  "the session database " + path + " was written by a newer version (schema " +
                       std::to_string(version) + ", this one knows " + std::to_string(newest) + ")",
                   "store.newer_schema");
       error.details.set("found", static_cast<long long>(version));

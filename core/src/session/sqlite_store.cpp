@@ -103,7 +103,7 @@ class SqliteSessionStore final : public SessionStore {
       enter_wal();
       db_.execute("PRAGMA foreign_keys = ON");
       db_.execute(Unsynced::kSynced);
-      sqlite::migrate(db_);
+      sqlite::migrate(db_, options_.path);
     });
   }
 

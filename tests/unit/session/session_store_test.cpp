@@ -293,6 +293,7 @@ TEST_CASE("A database of a newer version is refused and left alone") {
   CHECK(refused.error().code == Status::unsupported);
   CHECK(refused.error().reason == "store.newer_schema");
   CHECK(refused.error().details.find("found")->as_integer() == 99);
+  CHECK(refused.error().message.find(path) != std::string::npos);
   sql(path, "PRAGMA user_version = 2");
   CHECK(open(path)->find(SessionId("s1")).value());
 }
@@ -336,7 +337,9 @@ TEST_CASE("Files that are no session database are refused") {
 
   options.path = dir / "other.db";
   sql(options.path, "CREATE TABLE mine (x)");
-  CHECK(open_sqlite_session_store(options).error().reason == "store.foreign");
+  const auto foreign = open_sqlite_session_store(options);
+  CHECK(foreign.error().reason == "store.foreign");
+  CHECK(foreign.error().message == options.path + " is the database of another program");
 
   options.path = dir / "folder";
   ::mkdir(options.path.c_str(), 0700);
@@ -350,6 +353,13 @@ TEST_CASE("Files that are no session database are refused") {
   REQUIRE(::chmod((dir / "open").c_str(), 0777) == 0);
   options.path = dir / "open/s.db";
   CHECK(open_sqlite_session_store(options).error().reason == "store.unsafe_permissions");
+}
+
+TEST_CASE("A folder that cannot be made says what it was to hold") {
+  SqliteStoreOptions options;
+  options.path = "/proc/sandforge/s.db";
+  CHECK(open_sqlite_session_store(options).error().message ==
+        "the sessions cannot be kept there: /proc/sandforge: No such file or directory");
 }
 
 TEST_CASE("A database file that others could read is closed to them") {
