@@ -38,7 +38,7 @@ int check(const std::string& text) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: sandforge-check-manifest FILE\n";
+    std::cerr << "usage: sandforge-check-manifest MANIFEST.json\n";
     return 2;
   }
   std::ifstream in(argv[1], std::ios::binary);
@@ -46,6 +46,15 @@ int main(int argc, char** argv) {
   text << in.rdbuf();
   if (!in) {
     std::cerr << argv[1] << ": cannot be read\n";
+    return 2;
+  }
+  // "\x7f" apart: the E would be read as a part of it.
+  if (text.str().compare(0, 4,
+                         "\x7f"
+                         "ELF") == 0) {
+    std::cerr << argv[1]
+              << ": is a program or a library, not the text of a manifest: of a plugin, "
+                 "SandforgeCheckPlugin.cmake hands its manifest over\n";
     return 2;
   }
   return check(text.str());

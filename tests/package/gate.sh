@@ -29,6 +29,10 @@ build() {
   cc -shared -fPIC -I"$sdk/include" -o "$name.so" "$name.c" ${manifest[@]+"${manifest[@]}"} \
     -Wl,-z,nodelete "$@"
 }
+# A plugin is no manifest; the check asks about the manifest in it.
+"$checker" "$checker" 2>elf.log && { echo "FAILED: a program is taken for a manifest"; exit 1; }
+grep -q "not the text of a manifest" elf.log || { cat elf.log; exit 1; }
+
 entry='SF_EXPORT const sf_plugin* SF_PLUGIN_ENTRY(void) { return 0; }'
 map=-Wl,--version-script=$sdk/cmake/sandforge_plugin.map
 
