@@ -77,6 +77,19 @@ def test_a_reference_inside_a_text_is_taken_literally(t):
     assert len(as_json.json["warnings"]) == 1 and as_json.json["valid"] is True, as_json
 
 
+def test_plugins_that_are_not_there_have_their_place(t):
+    t.write("text.so", "no library\n")
+    os.mkdir(t.path("empty"))
+    text = "plugins:\n  paths:\n  - nowhere.so\n  - text.so\n  - gone/\nsandbox: {provider: local}\n"
+    checked = check(t, text, 3)
+    assert [line.split(": ")[2:4] for line in checked.error_text.splitlines()] == [
+        ["c.yaml:3:5", "/plugins/paths/0"], ["c.yaml:4:5", "/plugins/paths/1"],
+        ["c.yaml:5:5", "/plugins/paths/2"]], checked
+    assert t.path("nowhere.so") + ": there is no such file" in checked.error_text, checked
+    checked = check(t, f"plugins: {{paths: ['{GOOD_A}', empty]}}\n", 0)
+    assert checked.error_text.endswith(f"/plugins/paths/1: {t.path('empty')}: has no plugins\n")
+
+
 def nodes(value, path=()):
     yield path
     items = value.items() if isinstance(value, dict) else \

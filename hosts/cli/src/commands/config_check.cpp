@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "commands/commands.hpp"
@@ -10,14 +11,23 @@ namespace {
 
 struct Checked {
   std::vector<ConfigIssue> issues;
-  std::vector<std::string> unchecked;  // why something could not be looked at
-  std::vector<std::string> warnings;   // what is no mistake, and perhaps not meant
+  std::vector<std::string> unchecked;    // why something could not be looked at
+  std::vector<std::string> warnings;     // what is no mistake, and perhaps not meant
+  std::set<std::filesystem::path> told;  // plugins of which one of them says that they are refused
 };
 
 std::string at(const HostConfig& config, const std::string& pointer) {
   const auto place = config.source.value(pointer);
   if (!place) return config.file + ": ";
   return config.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": ";
+}
+
+bool is_same_path(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto plain = [](const std::filesystem::path& path) {
+    const auto normal = path.lexically_normal();
+    return normal.has_filename() ? normal : normal.parent_path();
+  };
+  return plain(a) == plain(b);
 }
 
 // The settings schema is the opened provider's; opening one starts nothing.
@@ -74,11 +84,12 @@ std::string did_you_mean(const std::string& name, const std::vector<ProviderInfo
 }
 
 // Of a provider that is not there: the plugins that were found and are refused.
-std::string refused_plugins(const LoadReport& report, const std::string& doctor) {
+std::string refused_plugins(const LoadReport& report, const std::string& doctor, Checked& checked) {
   std::string out;
   for (const auto& attempt : report.attempts) {
     if (attempt.usable()) continue;
     out += "\n  refused: " + attempt.path.native() + ": " + attempt.message;
+    checked.told.insert(attempt.path);
   }
   return out.empty() ? out : out + "\n  see: " + doctor;
 }
@@ -118,7 +129,7 @@ std::optional<ProviderInfo> find_provider(App& app, const ConfigPtr& config,
     } else if (!info) {
       unchecked.push_back("the provider '" + name + "' is not installed" +
                           did_you_mean(name, registry.list()) +
-                          refused_plugins(registry.report(), app.doctor_command(config)));
+                          refused_plugins(registry.report(), app.doctor_command(config), checked));
     }
     return info;
   } catch (const Exception& failure) {
@@ -196,6 +207,31 @@ void check_plugins(App& app, const ConfigPtr& config, Checked& out) {
         pointer += '/' + json::escape_pointer(name);
     Issue issue{pointer, "propertyNames", failure.error().message, {}, {}};
     out.issues.push_back({std::move(issue), config->source.key(pointer), true});
+  }
+}
+
+// What `paths` names and no host can use here may lie where the configuration is used; a folder may
+// get its plugins later.
+void check_paths(App& app, const ConfigPtr& config, Checked& out) {
+  const auto& paths = config->plugins.paths;
+  if (paths.empty()) return;
+  try {
+    const auto& report = app.registry(config).report();
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const auto pointer = "/plugins/paths/" + std::to_string(i);
+      const auto tell = [&](std::vector<std::string>& to, const std::filesystem::path& found,
+                            const std::string& message) {
+        if (is_same_path(found, paths[i]))
+          to.push_back(at(*config, pointer) + pointer + ": " + found.native() + ": " + message);
+      };
+      for (const auto& attempt : report.attempts)
+        if (!attempt.usable() && out.told.count(attempt.path) == 0)
+          tell(out.unchecked, attempt.path, attempt.message);
+      for (const auto& note : report.notes)
+        tell(out.warnings, note.path, note.message);
+    }
+  } catch (const Exception&) {
+    // Whoever looked for the plugins before has said why that cannot be done.
   }
 }
 
@@ -281,6 +317,7 @@ int config_check_command(App& app, const ConfigCheckArguments& arguments) {
   for (const auto& [name, provider] : config.providers)
     if (!config.sandbox || provider.pointer != config.sandbox->pointer)
       check_one(app, loaded.draft, provider, checked);
+  check_paths(app, loaded.draft, checked);
   check_grants(app, loaded.draft, checked);
   std::stable_sort(checked.issues.begin(), checked.issues.end(),
                    [](const ConfigIssue& a, const ConfigIssue& b) {
