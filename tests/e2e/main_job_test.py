@@ -6,7 +6,7 @@ import random
 import threading
 
 from support import processes
-from support.case import wait_until
+from support.case import BUILD, wait_until
 from support.main import main
 
 
@@ -21,6 +21,15 @@ def test_run_checks_out_sets_up_and_runs(t):
     (folder,) = [name for name in os.listdir(t.root) if not name.startswith(".")]
     assert t.read("root", folder, "setup-ran").decode() == f"{t.root}/{folder}/origin\n"
     assert t.no_guest()
+
+
+def test_a_repository_in_a_folder_with_spaces(t):
+    os.makedirs(t.path("my code"))
+    repo = os.path.join(t.path("my code"), "100% ü")
+    os.rename(t.repository(), repo)
+    for url in (repo, "file://" + repo.replace("%", "%25")):
+        ran = t.sf("run", "--provider", "local", "--repo", url, "--", "cat", "README")
+        assert ran.text == "hello\n" and ran.err == b"", (url, ran)
 
 
 def test_set_up_runs_once_in_a_kept_session(t):
@@ -157,6 +166,19 @@ def test_stdin_is_at_its_end_unless_it_is_passed_on(t):
     session = t.session()
     assert t.sf("run", "--provider", "local", "--", "cat", input=b"kept back").out == b""
     assert t.sf("exec", "-n", session, "--", "cat", input=b"kept back").out == b""
+
+
+def test_a_provider_without_stdin_needs_no_option_where_nothing_is_passed_on(t):
+    # Its sandboxes know the command image, and take no input.
+    words = ["--plugin-path", os.path.join(BUILD, "sdk/examples/example_builds_cpp.so")]
+    session = t.sf(*words, "start", "--provider", "builds-cpp").text.strip()
+    exec_ = [*words, "exec", session, "--shell", "image"]
+    assert t.sf(*exec_).text == "base\n", "standard input is /dev/null"
+    lost = t.sf(*exec_, input=b"not to be lost", code=125)
+    assert lost.out == b"" and "(spawn.stdin)" in lost.error_text, lost
+    assert lost.error_text.endswith("\n  hint: with -n the command gets none\n"), lost
+    assert t.sf(*exec_, "-n", input=b"refused").text == "base\n"
+    assert "hint" not in t.sf(*exec_, "-i", code=125).error_text
 
 
 def test_a_command_that_reads_no_stdin_ends_at_once(t):

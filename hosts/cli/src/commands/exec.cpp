@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +30,27 @@ int leave_running(App& app, const ExecArguments& arguments, Session& session, En
   return app.terminal().exit_code_after(app.terminal().print_json(out));
 }
 
+// Nothing comes from there, whoever gets it.
+bool stdin_is_null_device() {
+  struct stat here {};
+  struct stat null {};
+  return ::fstat(0, &here) == 0 && S_ISCHR(here.st_mode) && ::stat("/dev/null", &null) == 0 &&
+         here.st_rdev == null.st_rdev;
+}
+
+// Where nobody asked for it by -i, the way out is to go without.
+ForegroundResult run_with_hint(const Session& session, const ForegroundOptions& options, App& app,
+                               bool asked_for) {
+  try {
+    return run_foreground(session.sandbox(), options, app.terminal(), app.interrupts());
+  } catch (const Exception& failure) {
+    auto error = failure.error();
+    if (!asked_for && error.reason == "feature.spawn.stdin")
+      error.details.set("hint", "with -n the command gets none");
+    throw_error(std::move(error));
+  }
+}
+
 }  // namespace
 
 int exec_command(App& app, const ExecArguments& arguments) {
@@ -42,9 +64,10 @@ int exec_command(App& app, const ExecArguments& arguments) {
   options.default_cwd = default_cwd(session->record());
   options.capture = app.terminal().json();
   options.stdin_open =
-      arguments.command.stdin_wanted || (!arguments.command.stdin_refused && ::isatty(0) != 1);
+      arguments.command.stdin_wanted ||
+      (!arguments.command.stdin_refused && ::isatty(0) != 1 && !stdin_is_null_device());
   start_session(app, *session, arguments.env);
-  const auto ended = run_foreground(session->sandbox(), options, app.terminal(), app.interrupts());
+  const auto ended = run_with_hint(*session, options, app, arguments.command.stdin_wanted);
   if (app.terminal().json()) {
     json::Object out;
     out.set("session", session->id().str());
