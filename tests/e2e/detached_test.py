@@ -90,6 +90,16 @@ def test_kill_ends_the_tree_and_a_signal_is_only_sent(t):
                "the whole tree is gone")
 
 
+def test_what_has_ended_is_not_called_unknown(t):
+    session = t.session()
+    name = detach(t, session, "exit 3")
+    wait_until(lambda: not process(t, session, name)["running"], "it has ended")
+    for words in ([], ["--signal", "TERM"]):
+        said = t.sf("kill", session, name, *words, code=125)
+        assert said.error_text == (f"sandforge: the process {name} of the session {session} has "
+                                   "ended already\n"), said
+
+
 def test_what_is_not_there_and_what_makes_no_sense(t):
     session = t.session()
     for verb in ("logs", "kill"):

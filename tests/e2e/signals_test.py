@@ -316,6 +316,14 @@ def test_a_full_device_is_an_error(t):
                                         "No space left on device\n"), (words, ended)
 
 
+def test_a_session_whose_name_nobody_could_read_is_named(t):
+    with open("/dev/full", "wb") as full:
+        ended = t.finish(t.spawn("start", "--provider", "local", stdout=full), 125)
+    (session,) = t.sessions()
+    assert ended.error_text.endswith(f"sandforge: session {session} was kept; remove it with: "
+                                     f"sandforge rm {session}\n"), ended
+
+
 def stuck(t, *words, mark, both=False):
     """Runs the words, which write for ever, into a pipe that stays open and that nobody reads."""
     reading, writing = os.pipe()

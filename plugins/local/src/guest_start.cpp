@@ -118,7 +118,9 @@ std::optional<Failure> start_guest(const SessionPlace& place, const Descriptor& 
   }
   started = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (started || (WIFEXITED(status) && WEXITSTATUS(status) == kExitTaken)) return std::nullopt;
-  const std::string text = read_available(errors_read.get());
+  std::string text = read_available(errors_read.get());
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
   return Failure{SF_INTERNAL,
                  "local.guest_failed",
                  "the session's guest did not start: " + text,
