@@ -125,8 +125,10 @@ def test_the_readme_and_help_name_the_same_codes(t):
     text = t.sf("--help").text
     for code in ("1", "2", "124", "125", "129 130", "131 143", "141", "128+n"):
         assert f"\n  {code} " in text, (code, text)
-    for words in (["conformance"], ["config", "check"]):
-        assert "\n  3 " in t.sf(*words, "--help").text
+    for words, has in ((["conformance"], "\n  3 "), (["config", "check"], ", 3 no mistakes"),
+                       (["plugins", "doctor"], ", 1 problems"), (["cp"], ", 1 what it was given"),
+                       (["run"], "\n  124 "), (["exec"], "\n  128+n "), (["ps"], "125 sandforge")):
+        assert has in t.sf(*words, "--help").text, words
 
 
 def test_no_thread_to_be_had(t):

@@ -194,6 +194,18 @@ def test_settings_and_where_they_come_from(t):
     assert t.sf(*effective[:2], "local").text == "No settings.\n"
 
 
+def test_the_provider_of_the_configuration_needs_no_name(t):
+    words = ["--plugin-path", fixture("good_a"), "--config"]
+    t.write("c.yaml", "sandbox: {provider: fixture-good-a, settings: {size: 8}}\n")
+    assert t.sf(*words, "c.yaml", "settings", "effective", "--json").json == {
+        "provider": "fixture-good-a", "settings": {"size": {"value": 8, "origin": "stored"}}}
+    assert t.sf(*words, "c.yaml", "describe").text.startswith("fixture-good-a\n")
+    t.write("none.yaml", "log: {level: warn}\n")
+    for command in (["describe"], ["settings", "effective"]):
+        refused = t.sf(*words, "none.yaml", *command, code=125)
+        assert "none.yaml has no sandbox.provider" in refused.error_text, refused
+
+
 def test_describe(t):
     words = ["--plugin-path", fixture("good_a")]
     described = t.sf(*words, "describe", "fixture-good-a")

@@ -139,6 +139,16 @@ std::string App::choose_provider(const std::string& named) {
   throw_error(std::move(error));
 }
 
+std::string App::known_provider(const std::string& named) {
+  if (!named.empty()) return named;
+  const auto configuration = config();
+  if (configuration && configuration->sandbox) return configuration->sandbox->name;
+  throw_error(
+      Error(Status::invalid,
+            arguments_.config + " has no sandbox.provider: name the provider behind the command",
+            "cli.no_provider"));
+}
+
 std::optional<std::string> App::resolve(const std::string& reference, const ConfigPtr& config) {
   const auto folder = config ? config->directory : std::filesystem::current_path();
   auto resolved = resolve_reference(reference, folder, host_references());

@@ -74,6 +74,8 @@ class App {
 
   // The provider of a new session; throws the Error where sandboxes are off.
   std::string choose_provider(const std::string& named);
+  // The one that is named, else that of the configuration's `sandbox`; throws the Error of neither.
+  std::string known_provider(const std::string& named);
   // With the options of this configuration (null: none), and with its faults where it is to be
   // used and not only looked at. Throws the Error.
   enum class Faults : std::uint8_t { none, injected };

@@ -76,7 +76,7 @@ struct Builder {
   Builder() : app("Run commands in code sandboxes, on any provider.", "sandforge") {
     app.require_subcommand(1);
     app.fallthrough();
-    app.footer(kExitCodeTable);
+    app.footer(kPlainCodes);  // of the subcommands that say nothing else
     app.set_version_flag("--version", std::string("sandforge ") + SANDFORGE_VERSION);
     app.formatter(std::make_shared<Formatter>());
     app.get_formatter()->column_width(30);
@@ -95,6 +95,7 @@ struct Builder {
     add_information();
     add_fault_proxy();
     add_new();
+    app.footer(kExitCodeTable);
   }
 
   void add_global() {
@@ -236,7 +237,7 @@ struct Builder {
     sub->footer(
         "The command follows after --, and runs without a shell:\n"
         "  sandforge run --provider local -- make test\n\n" +
-        std::string(kFolderStays) + "\n\n" + kExitCodeTable);
+        std::string(kFolderStays) + "\n\n" + kCommandCodes);
     add_session(*sub, run.session);
     add_session_name(*sub, run.session,
                      "Name of the session; one that exists already is used and kept.\n"
@@ -267,7 +268,7 @@ struct Builder {
     sub->footer(
         "The command follows after --, and runs without a shell:\n"
         "  sandforge exec SESSION -- make test\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kCommandCodes));
     sub->add_option("SESSION", exec.session, "The session")->required()->type_name("");
     add_command(*sub, exec.command);
     sub->add_flag("-n,--no-stdin", exec.command.stdin_refused,
@@ -295,7 +296,7 @@ struct Builder {
         "  sandforge cp notes.txt SESSION:work/\n"
         "  sandforge cp -r SESSION:work/out .\n"
         "  sandforge cp SESSION:log - | tail\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kCopyCodes));
     sub->add_option("FROM", copy_from, "What is copied")
         ->required()
         ->type_name("")
@@ -343,7 +344,7 @@ struct Builder {
     sub->footer(
         "What is kept is the newest output: 1 MiB of each stream of a process, by default. Of\n"
         "one that has ended it is kept until somebody has read all of it.\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kPlainCodes));
     add_process(*sub, logs.session, logs.process);
     sub->add_flag("-f,--follow", logs.follow, "Go on until the process has ended");
     sub->add_option("--from", logs_from,
@@ -389,7 +390,7 @@ struct Builder {
         "  sandforge start --session other --from base\n"
         "Checkpoints outlive their session; then the provider leads to them:\n"
         "  sandforge snapshot --provider local --list\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kPlainCodes));
     sub->add_option("SESSION", snapshot.session, "The session; not with --provider")
         ->type_name("")
         ->transform(unmarked());
@@ -433,7 +434,7 @@ struct Builder {
     sub->footer(
         "The log is on standard error; the template's id, or with --json the build, on\n"
         "standard output. An interrupt cancels the build.\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kPlainCodes));
     add_repositories(*sub, build.session);
     sub->add_flag("--list", build.list, "List the builds that the provider knows");
     on(sub, [this] {
@@ -449,7 +450,7 @@ struct Builder {
   void add_remove() {
     auto* sub = app.add_subcommand("rm", "Remove sessions and their machines");
     sub->footer(std::string(kFolderStays) + "\nCheckpoints stay, too: see snapshot --remove.\n\n" +
-                kExitCodeTable);
+                kPlainCodes);
     sub->add_option("SESSION", remove.sessions, "The sessions")
         ->required()
         ->type_name("")
@@ -460,29 +461,41 @@ struct Builder {
     on(sub, [this] { return Subcommand(remove); });
   }
 
+  // Where there is a configuration, its `sandbox` may name the provider.
+  void check_named(const std::string& provider) const {
+    if (provider.empty() && global.config.empty())
+      throw CLI::ValidationError("PROVIDER is required, where no --config names one");
+  }
+
   void add_information() {
+    constexpr const char* configured = "The provider; else what the configuration names";
     on(app.add_subcommand("providers", "List the providers that are there"),
        [] { return Subcommand(ProvidersArguments{}); });
 
     auto* sub = app.add_subcommand("describe", "Show a provider's settings and capabilities");
-    sub->add_option("PROVIDER", describe.provider, "The provider")
-        ->required()
+    sub->add_option("PROVIDER", describe.provider, configured)
         ->type_name("")
         ->transform(unmarked());
-    on(sub, [this] { return Subcommand(describe); });
+    on(sub, [this] {
+      check_named(describe.provider);
+      return Subcommand(describe);
+    });
 
     auto* group = app.add_subcommand("settings", "Settings of a provider");
     group->require_subcommand(1);
     sub = group->add_subcommand("effective", "Show what a sandbox gets, and where it comes from");
-    sub->add_option("PROVIDER", settings.provider, "The provider")
-        ->required()
+    sub->add_option("PROVIDER", settings.provider, configured)
         ->type_name("")
         ->transform(unmarked());
-    on(sub, [this] { return Subcommand(settings); });
+    on(sub, [this] {
+      check_named(settings.provider);
+      return Subcommand(settings);
+    });
 
     group = app.add_subcommand("config", "The configuration file");
     group->require_subcommand(1);
     sub = group->add_subcommand("check", "Look for every mistake in a configuration file");
+    sub->footer(kCheckCodes);
     sub->add_option("FILE", check.file, "The file")
         ->required()
         ->type_name("")
@@ -492,6 +505,7 @@ struct Builder {
     group = app.add_subcommand("plugins", "Plugins");
     group->require_subcommand(1);
     sub = group->add_subcommand("doctor", "Load every plugin and report on each");
+    sub->footer(kDoctorCodes);
     sub->add_flag("--clear-quarantine", doctor.clear_quarantine,
                   "Let plugins run again whose process was lost too often");
     on(sub, [this] { return Subcommand(doctor); });
@@ -512,7 +526,7 @@ struct Builder {
         "its rules did:\n"
         "  sandforge fault-proxy --listen tcp:127.0.0.1:0 --to unix:/run/docker.sock \\\n"
         "    --rule '{nth: 2, do: cut, after: 100}'\n\n" +
-        std::string(kExitCodeTable));
+        std::string(kPlainCodes));
     sub->add_option("--listen", fault_proxy.listen, "tcp:IP:PORT (port 0: any) or unix:PATH")
         ->required()
         ->type_name("ADDRESS");

@@ -33,6 +33,31 @@ inline constexpr const char* kExitCodeTable =
     "  141          the reader of the output went away; the command was ended\n"
     "  128+n        the command was ended by signal n\n";
 
+// For the help of run and exec; of what has no codes of its own; and of what has 1 and 3.
+inline constexpr const char* kCommandCodes =
+    "Exit codes:\n"
+    "  N            the command's own code: also 126 (not executable) and 127 (not\n"
+    "               found), which never mean anything else\n"
+    "  2            wrong command line\n"
+    "  124          the command took longer than --timeout\n"
+    "  125          sandforge itself failed; standard error says why\n"
+    "  129 130      interrupted by SIGHUP, SIGINT,\n"
+    "  131 143      SIGQUIT or SIGTERM; the command was ended\n"
+    "  141          the reader of the output went away; the command was ended\n"
+    "  128+n        the command was ended by signal n\n";
+inline constexpr const char* kPlainCodes =
+    "Exit codes: 0 success, 2 wrong command line, 125 sandforge itself failed; all of\n"
+    "them: sandforge --help\n";
+inline constexpr const char* kCopyCodes =
+    "Exit codes: 0 success, 1 what it was given was skipped, 2 wrong command line, 125\n"
+    "sandforge itself failed; all of them: sandforge --help\n";
+inline constexpr const char* kCheckCodes =
+    "Exit codes: 0 no mistakes, 1 mistakes, 2 wrong command line, 3 no mistakes, but not\n"
+    "everything could be checked, 125 sandforge itself failed; all: sandforge --help\n";
+inline constexpr const char* kDoctorCodes =
+    "Exit codes: 0 no problems, 1 problems, 2 wrong command line, 125 sandforge itself\n"
+    "failed; all of them: sandforge --help\n";
+
 // Of a command that has ended. 125 for an end that is none of its own.
 int exit_code_of(const CommandResult& result) noexcept;
 // Of a failure: 126 and 127 for a command that could not be run, as a shell has it; else 125.

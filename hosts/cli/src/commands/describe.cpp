@@ -117,12 +117,13 @@ std::string yes_or_no(bool value) {
 }  // namespace
 
 int describe_command(App& app, const DescribeArguments& arguments) {
-  const auto setup = app.open_provider(arguments.provider, app.config());
+  const auto name = app.known_provider(arguments.provider);
+  const auto setup = app.open_provider(name, app.config());
   const auto& description = setup.description;
-  auto provider = app.registry().find(arguments.provider);
+  auto provider = app.registry().find(name);
   if (!provider) {
     provider.emplace();
-    provider->name = arguments.provider;
+    provider->name = name;
   }
   if (app.terminal().json())
     return app.terminal().exit_code_after(
@@ -134,7 +135,7 @@ int describe_command(App& app, const DescribeArguments& arguments) {
                           ? std::string("no")
                           : std::string(description.has_build_history ? "with history" : "yes");
   const auto about = provider->description.empty() ? "" : "\n" + provider->description;
-  const auto head = app.terminal().bold(harmless_line(arguments.provider)) + harmless_text(about) +
+  const auto head = app.terminal().bold(harmless_line(name)) + harmless_text(about) +
                     "\nTemplates: " + yes_or_no(description.has_template) + "\nBuilds: " + builds +
                     "\nFeatures:" + (features.empty() ? " none" : features) + "\n";
   return app.terminal().exit_code_after(

@@ -14,11 +14,12 @@ json::Value stored_settings(const ConfigPtr& config, const std::string& provider
 }  // namespace
 
 int settings_command(App& app, const SettingsArguments& arguments) {
-  app.check_configured(arguments.provider);
+  const auto provider = app.known_provider(arguments.provider);
+  app.check_configured(provider);
   const auto config = app.config();
-  const auto setup = app.open_provider(arguments.provider, config);
-  const auto effective = effective_settings(
-      *setup.settings_schema, stored_settings(config, arguments.provider), setup.host_defaults);
+  const auto setup = app.open_provider(provider, config);
+  const auto effective = effective_settings(*setup.settings_schema,
+                                            stored_settings(config, provider), setup.host_defaults);
   if (!effective.issues.empty())
     throw_error(Error(Status::invalid,
                       "the settings are not valid:\n" + format_issues(effective.issues),
@@ -36,7 +37,7 @@ int settings_command(App& app, const SettingsArguments& arguments) {
   }
   if (app.terminal().json()) {
     json::Object out;
-    out.set("provider", arguments.provider);
+    out.set("provider", provider);
     out.set("settings", std::move(values));
     return app.terminal().exit_code_after(app.terminal().print_json(out));
   }
