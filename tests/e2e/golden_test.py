@@ -52,6 +52,9 @@ def test_wrong_command_lines(t):
     wrong(t, "the option --provider is not expected here; see --help of the subcommand",
           "--provider", "local", "run", "--", "true")
     wrong(t, "unknown option --jsno, did you mean --json?", "--jsno", "ps")
+    # A variable of a script that is empty does not eat the subcommand.
+    wrong(t, "--config= has no value behind its =", "--config=", "run", "--provider", "local", "--",
+          "true")
     wrong(t, "unknown option -x", "ps", "-x")
     wrong(t, "the word 'make' is not expected here; a command to run follows after --", "exec", "s",
           "make", "test")

@@ -117,6 +117,10 @@ std::string readable(const YAML::Exception& error, std::string_view text) {
   if (error.msg == "illegal map value") {
     return "a value is not expected here; is a quote or a line break missing?";
   }
+  if (error.msg == "end of map flow not found") {
+    return "a { is not closed; a text with braces, such as \"${NAME}\", wants quotes here";
+  }
+  if (error.msg == "end of sequence flow not found") return "a [ is not closed";
   return error.msg;
 }
 

@@ -691,12 +691,19 @@ bool takes_command(const std::vector<std::string>& words) {
   return name == "run" || name == "exec";
 }
 
+// CLI11 would take the next word for the value, which is a subcommand where a variable was empty.
+bool has_no_value(const std::string& word) {
+  return word.size() > 3 && word.compare(0, 2, "--") == 0 && word.find('=') + 1 == word.size();
+}
+
 }  // namespace
 
 ParsedArguments parse_arguments(const std::vector<std::string>& words) {
   Builder builder;
   const auto mark = std::find(words.begin(), words.end(), "--");
   const bool as_json = std::find(words.begin(), mark, "--json") != mark;
+  if (const auto empty = std::find_if(words.begin(), mark, has_no_value); empty != mark)
+    return usage_mistake(*empty + " has no value behind its =", as_json);
   std::vector<std::string> ours(words.begin(), mark);
   const bool given = mark != words.end() && takes_command(ours);
   std::vector<std::string> names;

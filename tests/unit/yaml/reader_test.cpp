@@ -283,7 +283,9 @@ TEST_CASE("Limits can be given", "[yaml]") {
 
 TEST_CASE("Syntax errors say where", "[yaml]") {
   check_rows({
-      {"a: [1, 2", "error 1:1 end of sequence flow not found"},
+      {"a: [1, 2", "error 1:1 a [ is not closed"},
+      {"{a: ${B}}",
+       "error 1:6 a { is not closed; a text with braces, such as \"${NAME}\", wants quotes here"},
       {"a: b: c", "error 1:5 a value is not expected here; is a quote or a line break missing?"},
       {"a: @x", "error 1:4 unknown token"},
       {"a: - b", "error 1:4 illegal block entry"},
