@@ -16,6 +16,7 @@
 #include "http/connection.hpp"
 #include "http/request.hpp"
 #include "http/websocket.hpp"
+#include "plugin/stream_events.hpp"
 #include "sandforge/abi.h"
 #include "sandforge/ext/host_http.h"
 
@@ -100,7 +101,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   bool breaks_off(const FrameReader::Step& step);
   void ping();
   std::uint64_t drain_messages();
-  bool dropping() const noexcept { return released_ && credit_.load() == 0; }
+  bool dropping() const noexcept { return released_ && credit_.none(); }
   bool again();  // on another connection, when nothing has gone out
 
   std::chrono::seconds keep() const;
@@ -119,7 +120,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   Request request_;
   const Events events_;
 
-  std::atomic<std::uint64_t> credit_;
+  plugin::Credit credit_;
   bool released_ = false;
   bool ended_ = false;
   bool retried_ = false;
