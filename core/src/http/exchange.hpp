@@ -151,7 +151,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
 
   struct Messages {
     FrameReader in;
-    TextCheck check;                     // of what the plugin writes
+    Utf8Check check;                     // of what the plugin writes
     Opcode open = Opcode::continuation;  // the message that it is in; continuation: none
     bool close_sent = false;
     bool close_came = false;
