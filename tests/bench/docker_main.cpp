@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "commands.hpp"
 #include "measure.hpp"
 #include "rows.hpp"
 #include "sandforge/registry.hpp"
@@ -81,25 +82,9 @@ class Machine {
   std::shared_ptr<Sandbox> sandbox_;
 };
 
-double run_true(Sandbox& sandbox) {
-  return 1e3 * timed([&] {
-           if (!sandbox.execute_command("true").success) throw std::runtime_error("true failed");
-         });
-}
-
-double stream(Sandbox& sandbox, std::uint64_t bytes) {
-  std::uint64_t seen = 0;
-  SpawnOptions options;
-  options.stdin_pipe = false;
-  options.on_stdout = [&seen](std::string_view piece) { seen += piece.size(); };
-  Command command;
-  command.shell = "head -c " + std::to_string(bytes) + " /dev/zero";
-  const double seconds = timed([&] {
-    const auto process = sandbox.spawn(std::move(command), options);
-    if (!process->wait().success) throw std::runtime_error("the stream failed");
-  });
-  if (seen != bytes) throw std::runtime_error("bytes were lost");
-  return static_cast<double>(bytes) / (1 << 20) / seconds;
+// Milliseconds.
+double true_in(Sandbox& sandbox) {
+  return 1e3 * timed([&] { run_true(sandbox); });
 }
 
 std::vector<Row> docker_rows(const Scale& scale) {
@@ -108,11 +93,12 @@ std::vector<Row> docker_rows(const Scale& scale) {
   const std::string docker = "DOCKER_HOST='" + engine() + "' docker ";
   const std::string client = docker + "exec " + guest.container() + " ";
   const std::uint64_t bytes = std::uint64_t{1} << (scale.quick ? 26 : 29);
+  const double mib = static_cast<double>(bytes) / (1 << 20);
   std::vector<Row> rows;
   run_true(*guest);
 
-  const auto by_guest = [&] { return run_true(*guest); };
-  const auto by_engine = [&] { return run_true(*exec); };
+  const auto by_guest = [&] { return true_in(*guest); };
+  const auto by_engine = [&] { return true_in(*exec); };
   const auto by_client = [&] { return 1e3 * timed([&] { run_bare(client + "true"); }); };
   Pair pair = interleave(scale.of(100, 20), by_guest, by_client);
   rows.push_back({"docker.warm", "execute_command(\"true\") against docker exec", "ms",
@@ -123,10 +109,10 @@ std::vector<Row> docker_rows(const Scale& scale) {
   rows.push_back({"docker.warm.engine", "the same, against this provider's own engine execs", "ms",
                   pair.subject, pair.peer, Goal::at_most(0.05, Figure::ratio)});
 
-  const auto ours = [&] { return stream(*guest, bytes); };
+  const auto ours = [&] { return mib / timed([&] { stream_zeros(*guest, bytes); }); };
   const auto theirs = [&] {
     const std::string text = client + "head -c " + std::to_string(bytes) + " /dev/zero | cat";
-    return static_cast<double>(bytes) / (1 << 20) / timed([&] { run_bare(text + " >/dev/null"); });
+    return mib / timed([&] { run_bare(text + " >/dev/null"); });
   };
   pair = interleave(scale.of(5, 2), ours, theirs);
   rows.push_back({"docker.stream", "output to a callback against docker exec", "MiB/s",
@@ -137,8 +123,7 @@ std::vector<Row> docker_rows(const Scale& scale) {
     const auto sandbox = host.make("bench-start-" + std::to_string(++turn), "auto");
     const double ms = 1e3 * timed([&] {
                         sandbox->start();
-                        if (!sandbox->execute_command("true").success)
-                          throw std::runtime_error("true failed");
+                        run_true(*sandbox);
                       });
     sandbox->destroy();
     return ms;

@@ -4,6 +4,7 @@
 #include <future>
 #include <stdexcept>
 
+#include "commands.hpp"
 #include "local_host.hpp"
 #include "many.hpp"
 #include "rows.hpp"
@@ -12,12 +13,7 @@ namespace sandforge::bench {
 namespace {
 
 Row warm_row(LocalHost& host, const Scale& scale) {
-  const auto ours = [&] {
-    return 1e3 * timed([&] {
-             if (!host.sandbox().execute_command("true").success)
-               throw std::runtime_error("true failed");
-           });
-  };
+  const auto ours = [&] { return 1e3 * timed([&] { run_true(host.sandbox()); }); };
   const auto theirs = [] { return 1e3 * timed([] { run_bare("true"); }); };
   interleave(20, ours, theirs);
   const Pair pair = interleave(scale.of(1500, 100), ours, theirs);
@@ -74,24 +70,13 @@ Row chain_row(LocalHost& host, const Scale& scale) {
           Goal::at_most(1.25, Figure::ratio)};
 }
 
-void stream_through(LocalHost& host, std::uint64_t bytes) {
-  std::uint64_t seen = 0;
-  SpawnOptions options;
-  options.stdin_pipe = false;
-  options.on_stdout = [&seen](std::string_view piece) { seen += piece.size(); };
-  Command command;
-  command.shell = "head -c " + std::to_string(bytes) + " /dev/zero";
-  const auto process = host.sandbox().spawn(std::move(command), options);
-  if (!process->wait().success || seen != bytes) throw std::runtime_error("bytes were lost");
-}
-
 std::vector<Row> stream_rows(LocalHost& host, const Scale& scale) {
   const std::uint64_t bytes = std::uint64_t{1} << (scale.quick ? 26 : 30);
   const double mib = static_cast<double>(bytes) / (1 << 20);
   double growth = 0;
   const auto ours = [&] {
     const PeakMemory peak;
-    const double seconds = timed([&] { stream_through(host, bytes); });
+    const double seconds = timed([&] { stream_zeros(host.sandbox(), bytes); });
     growth = std::max(growth, peak.growth_mib());
     return mib / seconds;
   };

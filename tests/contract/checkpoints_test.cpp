@@ -21,7 +21,7 @@ std::vector<std::string> names_of(Sandbox& sandbox) {
 using Names = std::vector<std::string>;
 
 pid_t parent_of(pid_t pid) {
-  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = stat.rfind(") ");
   // After the state, one letter.
   return name_end == std::string::npos ? -1 : std::stoi(stat.substr(name_end + 4));

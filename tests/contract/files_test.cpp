@@ -111,7 +111,7 @@ TEST_CASE_METHOD(LocalFixture, "what is cancelled or lost leaves the old file, a
     }
   }
   CHECK(eventually([&] { return entries() == std::vector<std::string>{"file"}; }));
-  CHECK(read_text(folder() / "file") == "old");
+  CHECK(read_file(folder() / "file") == "old");
 }
 
 TEST_CASE_METHOD(LocalFixture,

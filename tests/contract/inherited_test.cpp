@@ -59,7 +59,7 @@ TEST_CASE_METHOD(LocalFixture, "A17 nothing of the host's own environment gets i
 
   const auto process = sandbox->spawn(argv({"sleep", "20"}));
   for (const pid_t pid : processes())
-    CHECK(read_text("/proc/" + std::to_string(pid) + "/environ").find(secret) == std::string::npos);
+    CHECK(read_file("/proc/" + std::to_string(pid) + "/environ").find(secret) == std::string::npos);
   process->kill();
 }
 

@@ -5,24 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 namespace sandforge::contract {
-
-// ---- Folders
-
-TempFolder::TempFolder() {
-  std::string name = (fs::temp_directory_path() / "sandforge-contract-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = fs::canonical(name);
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;  // a test that has failed already must not fail again here
-  fs::remove_all(path_, ignored);
-}
 
 // ---- The host
 
@@ -156,22 +141,15 @@ void LocalFixture::check_nothing_left() {
 
 // ---- Commands
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 pid_t read_pid(const fs::path& path) {
   // Written with its newline at once, so a file that ends with one is complete.
   const bool there = eventually([&] {
-    const std::string text = read_text(path);
+    const std::string text = read_file(path);
     return !text.empty() && text.back() == '\n';
   });
   INFO(path);
   REQUIRE(there);
-  return static_cast<pid_t>(std::stol(read_text(path)));
+  return static_cast<pid_t>(std::stol(read_file(path)));
 }
 
 }  // namespace sandforge::contract

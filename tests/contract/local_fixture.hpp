@@ -22,7 +22,9 @@
 #include "sandforge/registry.hpp"
 #include "sandforge/runtime.hpp"
 #include "sandforge/sandbox.hpp"
+#include "support/error_of.hpp"
 #include "support/guest_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace sandforge::contract {
 
@@ -38,20 +40,9 @@ using conformance::open_sockets;
 using conformance::processes_with;
 using conformance::sh;
 using conformance::shell;
+using test::error_of;
 using test::guest_of;
-
-// A folder of its own, gone afterwards.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const fs::path& path() const noexcept { return path_; }
-
- private:
-  fs::path path_;
-};
+using test::read_file;
 
 // Whether the plugin of the fixture runs in a process of its own: SANDFORGE_TEST_ISOLATION.
 bool in_process();
@@ -99,7 +90,7 @@ class LocalFixture {
  private:
   void check_nothing_left();
 
-  TempFolder base_;
+  test::TempDir base_;
   std::size_t sockets_before_;
   std::shared_ptr<std::map<std::string, std::string>> host_env_;
   std::unique_ptr<Runtime> runtime_;
@@ -108,20 +99,7 @@ class LocalFixture {
   std::vector<std::shared_ptr<Sandbox>> made_;
 };
 
-std::string read_text(const fs::path& path);
 // The number that a command wrote into a file; waits for it.
 pid_t read_pid(const fs::path& path);
-
-// The error that a call throws; fails the test when it throws nothing.
-template <class Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Exception& e) {
-    return e.error();
-  }
-  FAIL("no error was thrown");
-  return {};
-}
 
 }  // namespace sandforge::contract

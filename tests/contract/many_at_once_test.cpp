@@ -4,39 +4,16 @@
 #include <set>
 #include <thread>
 
+#include "at_once.hpp"
 #include "contract/local_fixture.hpp"
 
 using namespace sandforge;
 using namespace sandforge::contract;
+using conformance::at_once;
 
 namespace {
 
 constexpr int kMany = 50;
-
-template <class T>
-struct Pending {
-  std::future<Result<T>> future;
-  Handler<T> handler;
-};
-
-template <class T>
-Pending<T> pending() {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  auto future = promise->get_future();
-  return {std::move(future),
-          Handler<T>([promise](Result<T> result) { promise->set_value(std::move(result)); })};
-}
-
-template <class T, class Start>
-std::vector<std::future<Result<T>>> at_once(int count, const Start& start) {
-  std::vector<std::future<Result<T>>> all;
-  for (int i = 0; i < count; ++i) {
-    auto one = pending<T>();
-    all.push_back(std::move(one.future));
-    start(i, std::move(one.handler));
-  }
-  return all;
-}
 
 std::size_t guests(const LocalFixture& host) {
   std::size_t count = 0;

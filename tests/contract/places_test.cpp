@@ -41,7 +41,7 @@ TEST_CASE_METHOD(LocalFixture, "D10 other ids get folders of their own, right be
     CAPTURE(ids[i]);
     const fs::path place(*all[i]->working_directory());
     CHECK(place.parent_path() == root());
-    CHECK(read_text(place / "file") == "mine\n");
+    CHECK(read_file(place / "file") == "mine\n");
     CHECK(mode_of(place) == 0700);
     all[i]->destroy();
     CHECK(fs::exists(place / "file"));
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(LocalFixture, "D10 a symlink in the place of a session's folder
   CHECK_THROWS_AS(sandbox->start(), Exception);
   CHECK(sandbox->status() == SandboxStatus::error);
   CHECK_NOTHROW(sandbox->destroy());
-  CHECK(read_text(home() / "precious" / "file") == "x");
+  CHECK(read_file(home() / "precious" / "file") == "x");
   fs::remove(root() / "s");
   CHECK(make()->start().outcome == StartOutcome::created);
 }
@@ -218,5 +218,5 @@ TEST_CASE_METHOD(LocalFixture, "D06 destroy works from the session id alone", "[
   CHECK_FALSE(alive(leader));
   CHECK(nothing_runs());
   CHECK_FALSE(fs::exists(root() / ".sandforge"));
-  CHECK(read_text(folder() / "file") == "kept\n");
+  CHECK(read_file(folder() / "file") == "kept\n");
 }

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "config_schema.hpp"
+#include "sandforge/schema_error.hpp"
 
 namespace sandforge {
 namespace {
@@ -192,13 +193,7 @@ std::vector<Issue> check_faults(const json::Value& document) {
 Result<FaultPlan> read_fault_plan(const json::Value& document) {
   const auto issues = check_faults(document);
   if (issues.empty()) return read(document);
-  json::Array texts;
-  for (const Issue& issue : issues)
-    texts.emplace_back(format_issue(issue));
-  Error error(Status::invalid, "the faults are not valid: " + format_issue(issues.front()),
-              "faults.invalid");
-  error.details.set("issues", std::move(texts));
-  return error;
+  return issues_error(issues, "the faults are not valid: ", "faults.invalid");
 }
 
 }  // namespace sandforge

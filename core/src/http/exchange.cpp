@@ -15,7 +15,6 @@ namespace {
 
 using plugin::call_value;
 
-constexpr std::uint64_t kMaxCredit = std::uint64_t{1} << 62;
 constexpr std::size_t kScratch = 64U << 10;
 constexpr std::size_t kOutput = 256U << 10;  // of a streamed body or an upgraded connection
 constexpr std::size_t kTurn = 1U << 20;      // then others of the lane have theirs
@@ -40,7 +39,7 @@ Exchange::Exchange(std::shared_ptr<Client> client, Request request, const Events
     : client_(std::move(client)),
       request_(std::move(request)),
       events_(events),
-      credit_(std::min(request_.window, kMaxCredit)),
+      credit_(request_.window),
       out_(std::move(request_.bytes)),
       input_shut_(!request_.streamed),
       timer_(client_->lane().executor()) {}
@@ -48,12 +47,7 @@ Exchange::Exchange(std::shared_ptr<Client> client, Request request, const Events
 // ---- The plugin's calls
 
 void Exchange::grant(std::uint64_t bytes) noexcept {
-  std::uint64_t before = credit_.load();
-  while (!credit_.compare_exchange_weak(before, before + std::min(bytes, kMaxCredit - before))) {
-  }
-  // Only who has no credit waits for some.
-  if (before == 0 && bytes > 0)
-    client_->lane().post([self = shared_from_this()] { self->receive(); });
+  if (credit_.grant(bytes)) client_->lane().post([self = shared_from_this()] { self->receive(); });
 }
 
 void Exchange::cancel() noexcept {
@@ -372,8 +366,7 @@ void Exchange::tell_response(const AnswerHead& head) {
 }
 
 std::size_t Exchange::wanted(std::size_t limit) const noexcept {
-  if (dropping()) return limit;
-  return static_cast<std::size_t>(std::min<std::uint64_t>(limit, credit_.load()));
+  return dropping() ? limit : credit_.of(limit);
 }
 
 void Exchange::deliver(std::string_view data, std::uint32_t flags) {
@@ -383,7 +376,7 @@ void Exchange::deliver(std::string_view data, std::uint32_t flags) {
     dropped_ += data.size();
     return;
   }
-  credit_.fetch_sub(data.size());
+  credit_.spend(data.size());
   delivered_ += data.size();
   call_value(client_->plugin(), "on_data", events_.io.on_data, events_.io.ctx, SF_CHANNEL_DATA,
              flags, sf_bytes{reinterpret_cast<const std::uint8_t*>(data.data()), data.size()});
@@ -527,15 +520,8 @@ void Exchange::finish(std::optional<Error> error) {
   const sf_http_end* given_http = &http_end;
   if (events_.http.on_end != nullptr)
     call_value(plugin, "on_end", events_.http.on_end, events_.http.ctx, given_http);
-  const sf_stream_end end{sizeof(end), delivered_, dropped_};
-  const sf_stream_end* given = &end;
-  if (!error) {
-    call_value(plugin, "http.done", events_.io.done, events_.io.ctx,
-               static_cast<const sf_error*>(nullptr), given);
-    return;
-  }
-  const plugin::ErrorView view(*error);
-  call_value(plugin, "http.done", events_.io.done, events_.io.ctx, view.get(), given);
+  plugin::call_stream_done(plugin, "http.done", events_.io, error ? &*error : nullptr, delivered_,
+                           dropped_);
 }
 
 // ---- Deadlines

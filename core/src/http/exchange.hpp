@@ -16,6 +16,7 @@
 #include "http/connection.hpp"
 #include "http/request.hpp"
 #include "http/websocket.hpp"
+#include "plugin/stream_events.hpp"
 #include "sandforge/abi.h"
 #include "sandforge/ext/host_http.h"
 
@@ -100,7 +101,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   bool breaks_off(const FrameReader::Step& step);
   void ping();
   std::uint64_t drain_messages();
-  bool dropping() const noexcept { return released_ && credit_.load() == 0; }
+  bool dropping() const noexcept { return released_ && credit_.none(); }
   bool again();  // on another connection, when nothing has gone out
 
   std::chrono::seconds keep() const;
@@ -119,7 +120,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
   Request request_;
   const Events events_;
 
-  std::atomic<std::uint64_t> credit_;
+  plugin::Credit credit_;
   bool released_ = false;
   bool ended_ = false;
   bool retried_ = false;
@@ -150,7 +151,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
 
   struct Messages {
     FrameReader in;
-    TextCheck check;                     // of what the plugin writes
+    Utf8Check check;                     // of what the plugin writes
     Opcode open = Opcode::continuation;  // the message that it is in; continuation: none
     bool close_sent = false;
     bool close_came = false;

@@ -36,7 +36,7 @@ Result<void> Exchange::write_message(std::string_view data, std::uint32_t flags,
     return Error(Status::rate_limited, "too much of what was written has not gone out",
                  "http.message");
   }
-  TextCheck check = begins ? TextCheck() : my.check;
+  Utf8Check check = begins ? Utf8Check() : my.check;
   if (kind == Opcode::text && (!check.take(piece) || (last && !check.whole())))
     return Error(Status::invalid, "a text message is UTF-8", "http.message");
   write_frame(out_, begins ? kind : Opcode::continuation, last, piece);

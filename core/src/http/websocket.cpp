@@ -83,27 +83,6 @@ std::string check_handshake(const AnswerHead& head, std::string_view key,
   return {};
 }
 
-bool TextCheck::take(std::string_view piece) noexcept {
-  for (const char c : piece) {
-    const auto byte = static_cast<std::uint8_t>(c);
-    if (need_ > 0) {
-      if (byte < lower_ || byte > upper_) return false;
-      --need_;
-      lower_ = 0x80;
-      upper_ = 0xBF;
-      continue;
-    }
-    if (byte < 0x80) continue;
-    if (byte < 0xC2 || byte > 0xF4) return false;
-    need_ = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
-    if (byte == 0xE0) lower_ = 0xA0;  // no overlong forms
-    if (byte == 0xED) upper_ = 0x9F;  // no surrogates
-    if (byte == 0xF0) lower_ = 0x90;
-    if (byte == 0xF4) upper_ = 0x8F;  // nothing above U+10FFFF
-  }
-  return true;
-}
-
 void write_frame(std::string& out, Opcode opcode, bool last, std::string_view payload) {
   out += static_cast<char>((last ? 0x80U : 0U) | static_cast<unsigned>(opcode));
   if (payload.size() < 126) {
@@ -191,7 +170,7 @@ FrameReader::Step FrameReader::close(std::string_view payload) {
     return refuse("it closes with a code that there is not");
   out.code = static_cast<std::uint16_t>(number(payload.substr(0, 2)));
   out.payload = payload.substr(2);
-  TextCheck check;
+  Utf8Check check;
   if (!check.take(out.payload) || !check.whole())
     return refuse("the reason of its close is not UTF-8", CloseCode::text);
   return out;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "http/answer_parser.hpp"
+#include "sandforge/support/utf8.hpp"
 
 namespace sandforge::http {
 
@@ -14,18 +15,6 @@ std::string new_websocket_key();
 // Empty: the answer, a 101, accepts this key and one of these subprotocols. Else what is wrong.
 std::string check_handshake(const AnswerHead& head, std::string_view key,
                             std::string_view subprotocols);
-
-// Whether a text that comes in pieces is UTF-8.
-class TextCheck {
- public:
-  bool take(std::string_view piece) noexcept;
-  bool whole() const noexcept { return need_ == 0; }
-
- private:
-  std::uint8_t need_ = 0;  // bytes that the character still lacks
-  std::uint8_t lower_ = 0x80;
-  std::uint8_t upper_ = 0xBF;
-};
 
 enum class Opcode : std::uint8_t {
   continuation = 0,
@@ -75,7 +64,7 @@ class FrameReader {
   static Step close(std::string_view payload);
   Step piece(std::string_view in, std::size_t room);
 
-  TextCheck check_;
+  Utf8Check check_;
   std::uint64_t left_ = 0;  // of the frame's payload
   bool in_frame_ = false;
   bool last_frame_ = false;

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "plugin/abi_call.hpp"
 #include "plugin/abi_context.hpp"
 #include "plugin/abi_lane.hpp"
 #include "plugin/plugin.hpp"
@@ -71,5 +73,16 @@ Exit read_exit(const sf_exit* exit);
 
 // Error when the caller is not on the lane that the plugin's [lane] functions need.
 Result<void> need_lane(const Lane& lane, std::string_view what);
+
+// One operation of a provider or a sandbox: `begin` calls the plugin's [lane] function.
+template <class T, class Core, class Begin>
+std::shared_ptr<Pending> start_call(const std::shared_ptr<Core>& core, const char* what,
+                                    Handler<T> done, Begin&& begin) {
+  return run_call(std::make_shared<Call<T>>(core->plugin, core->lane, what, core, std::move(done)),
+                  [&](void* ctx, sf_op** op) -> Result<void> {
+                    if (auto good = need_lane(core->lane, what); !good) return good;
+                    return begin(ctx, op);
+                  });
+}
 
 }  // namespace sandforge::plugin

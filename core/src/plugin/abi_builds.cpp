@@ -206,8 +206,8 @@ class AbiBuilds final : public BuildsBackend {
   explicit AbiBuilds(std::shared_ptr<ProviderCore> core) : core_(std::move(core)) {}
 
   std::shared_ptr<Pending> resolve(BuildRequest request, Handler<ResolvedTemplate> done) override {
-    return start<ResolvedTemplate>(
-        "template.resolve", std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
+    return start_call<ResolvedTemplate>(
+        core_, "template.resolve", std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
           const auto* table =
               static_cast<const sf_template_ext*>(provider_extension(*core_, SF_EXT_TEMPLATE));
           if (table == nullptr || !SF_HAS_FN(table, resolve)) return no_feature("template");
@@ -247,8 +247,8 @@ class AbiBuilds final : public BuildsBackend {
   }
 
   std::shared_ptr<Pending> cancel(BuildRequest request, Handler<void> done) override {
-    return start<void>(
-        "builds.cancel", std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
+    return start_call<void>(
+        core_, "builds.cancel", std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
           const auto* table = builds();
           if (table == nullptr || !SF_HAS_FN(table, cancel)) return no_feature("builds.cancel");
           const RequestView view(core_->plugin, request);
@@ -280,24 +280,14 @@ class AbiBuilds final : public BuildsBackend {
 
   std::shared_ptr<Pending> ask(const char* what, const char* feature, Function function,
                                const BuildRequest& request, Handler<std::vector<Build>> done) {
-    return start<std::vector<Build>>(
-        what, std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
+    return start_call<std::vector<Build>>(
+        core_, what, std::move(done), [&](void* ctx, sf_op** op) -> Result<void> {
           if (auto good = check_env(request.ephemeral_env); !good) return good;
           const auto* table = builds();
           if (table == nullptr || !has(table, function)) return no_feature(feature);
           const RequestView view(core_->plugin, request);
           return call_status(core_->plugin, what, table->*function, core_->raw, view.get(),
                              sf_build_completion{ctx, &done_builds}, op);
-        });
-  }
-
-  template <class T, class Start>
-  std::shared_ptr<Pending> start(const char* what, Handler<T> done, Start&& begin) {
-    return run_call(
-        std::make_shared<Call<T>>(core_->plugin, core_->lane, what, core_, std::move(done)),
-        [&](void* ctx, sf_op** op) -> Result<void> {
-          if (auto good = need_lane(core_->lane, what); !good) return good;
-          return begin(ctx, op);
         });
   }
 

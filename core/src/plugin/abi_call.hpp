@@ -48,6 +48,18 @@ R call_value(Plugin& plugin, const char* what, R (*fn)(P...), A... args) noexcep
   }
 }
 
+// Ends an operation of the host: its `done` gets the error, or null, and the values.
+template <class Done, class... V>
+void call_done(Plugin& plugin, const char* what, Done done, void* ctx, const Error* error,
+               V... values) {
+  if (error == nullptr) {
+    call_value(plugin, what, done, ctx, static_cast<const sf_error*>(nullptr), values...);
+    return;
+  }
+  const ErrorView view(*error);
+  call_value(plugin, what, done, ctx, view.get(), values...);
+}
+
 // Whether that is a handle of an operation; none, or one without its functions, is a fault.
 bool is_usable(Plugin& plugin, const sf_op* op, const char* what);
 

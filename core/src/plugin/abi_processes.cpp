@@ -48,10 +48,11 @@ class AbiProcesses final : public ProcessesBackend {
   explicit AbiProcesses(std::shared_ptr<SandboxCore> core) : core_(std::move(core)) {}
 
   void list(Handler<std::vector<ProcessInfo>> done) override {
-    start<std::vector<ProcessInfo>>("processes.list", std::move(done), [&](void* ctx, sf_op** op) {
-      return call_status(core_->plugin, "processes.list", core_->processes->list, core_->raw,
-                         sf_process_list_completion{ctx, &done_list}, op);
-    });
+    start_call<std::vector<ProcessInfo>>(
+        core_, "processes.list", std::move(done), [&](void* ctx, sf_op** op) {
+          return call_status(core_->plugin, "processes.list", core_->processes->list, core_->raw,
+                             sf_process_list_completion{ctx, &done_list}, op);
+        });
   }
 
   Result<std::shared_ptr<ProcessBackend>> attach(const ProcessId& id, OutputCursor from,
@@ -69,7 +70,7 @@ class AbiProcesses final : public ProcessesBackend {
   }
 
   void signal(const ProcessId& id, int signal, bool tree, Handler<void> done) override {
-    start<void>("processes.signal", std::move(done), [&](void* ctx, sf_op** op) {
+    start_call<void>(core_, "processes.signal", std::move(done), [&](void* ctx, sf_op** op) {
       return call_status(core_->plugin, "processes.signal", core_->processes->signal, core_->raw,
                          to_str(id.str()), std::int32_t{signal},
                          tree ? SF_SIGNAL_TREE : SF_SIGNAL_LEADER, sf_completion{ctx, &done_void},
@@ -78,22 +79,13 @@ class AbiProcesses final : public ProcessesBackend {
   }
 
   void forget(const ProcessId& id, Handler<void> done) override {
-    start<void>("processes.forget", std::move(done), [&](void* ctx, sf_op** op) {
+    start_call<void>(core_, "processes.forget", std::move(done), [&](void* ctx, sf_op** op) {
       return call_status(core_->plugin, "processes.forget", core_->processes->forget, core_->raw,
                          to_str(id.str()), sf_completion{ctx, &done_void}, op);
     });
   }
 
  private:
-  template <class T, class Start>
-  void start(const char* what, Handler<T> done, Start&& begin) {
-    auto call = std::make_shared<Call<T>>(core_->plugin, core_->lane, what, core_, std::move(done));
-    run_call(std::move(call), [&](void* ctx, sf_op** op) -> Result<void> {
-      if (auto good = need_lane(core_->lane, what); !good) return good;
-      return begin(ctx, op);
-    });
-  }
-
   const std::shared_ptr<SandboxCore> core_;
 };
 

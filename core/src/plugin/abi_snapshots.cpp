@@ -55,16 +55,16 @@ class AbiSnapshots final : public SnapshotsBackend {
         [core = core_, done = std::move(done)](Result<std::vector<Checkpoint>> all) mutable {
           std::move(done)(at_most_one(core->plugin, std::move(all)));
         };
-    return start<std::vector<Checkpoint>>(
-        "snapshot.create", std::move(one), [&](void* ctx, sf_op** op) {
+    return start_call<std::vector<Checkpoint>>(
+        core_, "snapshot.create", std::move(one), [&](void* ctx, sf_op** op) {
           return call_status(core_->plugin, "snapshot.create", core_->snapshots->create, core_->raw,
                              to_str(name), sf_checkpoint_completion{ctx, &done_checkpoints}, op);
         });
   }
 
   std::shared_ptr<Pending> list(Handler<std::vector<Checkpoint>> done) override {
-    return start<std::vector<Checkpoint>>(
-        "snapshot.list", std::move(done), [&](void* ctx, sf_op** op) {
+    return start_call<std::vector<Checkpoint>>(
+        core_, "snapshot.list", std::move(done), [&](void* ctx, sf_op** op) {
           return call_status(core_->plugin, "snapshot.list", core_->snapshots->list, core_->raw,
                              sf_checkpoint_completion{ctx, &done_checkpoints}, op);
         });
@@ -81,20 +81,10 @@ class AbiSnapshots final : public SnapshotsBackend {
   template <class Fn>
   std::shared_ptr<Pending> named(const char* what, Fn fn, const std::string& name,
                                  Handler<void> done) {
-    return start<void>(what, std::move(done), [&](void* ctx, sf_op** op) {
+    return start_call<void>(core_, what, std::move(done), [&](void* ctx, sf_op** op) {
       return call_status(core_->plugin, what, fn, core_->raw, to_str(name),
                          sf_completion{ctx, &done_void}, op);
     });
-  }
-
-  template <class T, class Start>
-  std::shared_ptr<Pending> start(const char* what, Handler<T> done, Start&& begin) {
-    return run_call(
-        std::make_shared<Call<T>>(core_->plugin, core_->lane, what, core_, std::move(done)),
-        [&](void* ctx, sf_op** op) -> Result<void> {
-          if (auto good = need_lane(core_->lane, what); !good) return good;
-          return begin(ctx, op);
-        });
   }
 
   const std::shared_ptr<SandboxCore> core_;

@@ -42,16 +42,16 @@ void BlockingJob::fail(Error error) noexcept {
   finish(std::move(error));
 }
 
-void BlockingJob::run() {
-  if (!claim()) return;
+std::optional<Result<void>> BlockingJob::run() {
+  if (!claim()) return std::nullopt;
   try {
     work_();
     work_ = nullptr;
-    finish({});
+    return Result<void>();
   } catch (const std::exception& e) {
-    finish(Error(Status::internal, std::string("blocking work failed: ") + e.what()));
+    return Error(Status::internal, std::string("blocking work failed: ") + e.what());
   } catch (...) {
-    finish(Error(Status::internal, "blocking work threw something that is no std::exception"));
+    return Error(Status::internal, "blocking work threw something that is no std::exception");
   }
 }
 
@@ -110,15 +110,20 @@ bool BlockingPool::add_thread() {
 
 void BlockingPool::run() {
   std::unique_lock lock(mutex_);
+  ++idle_;
   for (;;) {
-    ++idle_;
     wake_.wait(lock, [this] { return closing_ || !queue_.empty(); });
-    --idle_;
     if (queue_.empty()) return;
+    --idle_;
     auto job = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    job->run();
+    auto result = job->run();
+    lock.lock();
+    // Before anybody learns that the job is done: its end may post the next one at once.
+    ++idle_;
+    lock.unlock();
+    if (result) job->finish(*std::move(result));
     job.reset();
     lock.lock();
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -21,11 +22,12 @@ class BlockingJob final : public Pending, public std::enable_shared_from_this<Bl
   BlockingJob(Lane lane, std::function<void()> work, Handler<void> done);
   void cancel() noexcept override;
   void fail(Error error) noexcept;  // in place of running it
-  void run();
+  // How the work went, for finish(). Nothing: it was cancelled, and is done already.
+  std::optional<Result<void>> run();
+  void finish(Result<void> result);
 
  private:
   bool claim() noexcept { return !claimed_.exchange(true); }
-  void finish(Result<void> result);
 
   Lane lane_;
   std::function<void()> work_;
@@ -63,7 +65,7 @@ class BlockingPool {
   std::condition_variable wake_;
   std::deque<std::shared_ptr<BlockingJob>> queue_;
   std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
+  std::size_t idle_ = 0;  // threads that take the next job without waiting for anything
   bool closing_ = false;
 };
 

@@ -17,19 +17,17 @@
 #include <unistd.h>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "plugin/abi_call.hpp"
+#include "plugin/stream_events.hpp"
 
 namespace sandforge::services {
 namespace {
 
 namespace asio = boost::asio;
-using plugin::ErrorView;
 using plugin::Plugin;
 using plugin::refuse;
 
 constexpr std::size_t kReadSize = 256U << 10;
 constexpr std::size_t kTurn = 1U << 20;  // then others of the lane have theirs
-constexpr std::uint64_t kMaxCredit = std::uint64_t{1} << 62;
 
 enum class Kind : std::uint8_t { socket, pipe, terminal };
 
@@ -58,7 +56,7 @@ class DescriptorStream final : public Pending,
         readable_(access != O_WRONLY),
         writable_(access != O_RDONLY),
         events_(events),
-        credit_(std::min(window, kMaxCredit)) {}
+        credit_(window) {}
 
   void start() {
     lane_.post([self = shared_from_this()] {
@@ -71,11 +69,7 @@ class DescriptorStream final : public Pending,
   }
 
   void grant(std::uint64_t bytes) noexcept {
-    std::uint64_t before = credit_.load();
-    while (!credit_.compare_exchange_weak(before, before + std::min(bytes, kMaxCredit - before))) {
-    }
-    // Only a stream without credit waits for some.
-    if (before == 0 && bytes > 0) lane_.post([self = shared_from_this()] { self->resume(); });
+    if (credit_.grant(bytes)) lane_.post([self = shared_from_this()] { self->resume(); });
   }
 
   // Also by the Runtime's end.
@@ -169,11 +163,9 @@ class DescriptorStream final : public Pending,
   void read() {
     std::size_t turn = 0;
     while (open()) {
-      const bool dropping = credit_.load() == 0 && released_.load();
-      if (credit_.load() == 0 && !dropping) return watch_end();
-      const std::size_t want =
-          dropping ? kReadSize
-                   : static_cast<std::size_t>(std::min<std::uint64_t>(kReadSize, credit_.load()));
+      const bool dropping = credit_.none() && released_.load();
+      if (credit_.none() && !dropping) return watch_end();
+      const std::size_t want = dropping ? kReadSize : credit_.of(kReadSize);
       const ssize_t n = ::read(io_.native_handle(), scratch().data(), want);
       if (n > 0) {
         take(static_cast<std::size_t>(n), dropping);
@@ -181,7 +173,7 @@ class DescriptorStream final : public Pending,
         if (turn >= kTurn) return post_turn();
         // A short read emptied it. The wait looks anew, also for the end, so that nothing is
         // missed.
-        if (static_cast<std::size_t>(n) < want && credit_.load() > 0) return watch_read();
+        if (static_cast<std::size_t>(n) < want && !credit_.none()) return watch_read();
         continue;
       }
       if (n < 0 && errno == EINTR) continue;
@@ -205,7 +197,7 @@ class DescriptorStream final : public Pending,
       dropped_ += size;
       return;
     }
-    credit_.fetch_sub(size);
+    credit_.spend(size);
     delivered_ += size;
     plugin::call_value(plugin_, "on_data", events_.on_data, events_.ctx, SF_CHANNEL_DATA,
                        std::uint32_t{0}, sf_bytes{scratch().data(), size});
@@ -229,7 +221,7 @@ class DescriptorStream final : public Pending,
   }
 
   void look_for_end() {
-    if (credit_.load() > 0 || released_.load()) return read();
+    if (!credit_.none() || released_.load()) return read();
     // Input is there: it waits for a grant.
     if (pending_input()) return;
     pollfd state{io_.native_handle(), POLLIN, 0};
@@ -283,15 +275,8 @@ class DescriptorStream final : public Pending,
     ended_ = true;
     boost::system::error_code ignored;  // the descriptor is gone either way
     io_.close(ignored);
-    sf_stream_end end{sizeof(sf_stream_end), delivered_, dropped_ + unread};
-    const sf_stream_end* given = &end;
-    if (error) {
-      const ErrorView view(*error);
-      plugin::call_value(plugin_, "stream.done", events_.done, events_.ctx, view.get(), given);
-    } else {
-      plugin::call_value(plugin_, "stream.done", events_.done, events_.ctx,
-                         static_cast<const sf_error*>(nullptr), given);
-    }
+    plugin::call_stream_done(plugin_, "stream.done", events_, error ? &*error : nullptr, delivered_,
+                             dropped_ + unread);
   }
 
   Plugin& plugin_;
@@ -301,7 +286,7 @@ class DescriptorStream final : public Pending,
   const bool readable_;
   bool writable_;
   const sf_stream_events events_;
-  std::atomic<std::uint64_t> credit_;
+  plugin::Credit credit_;
   std::atomic<bool> released_{false};
   std::uint64_t delivered_ = 0;
   std::uint64_t dropped_ = 0;
@@ -361,20 +346,18 @@ Result<Kind> kind_of(int descriptor) {
 Result<void> adopt_descriptor(Plugin& plugin, Runtime& runtime, Lane lane, int descriptor,
                               std::uint64_t window, const sf_stream_events& events,
                               sf_stream** out) {
-  if (!SF_HAS_FN(&events, on_data) || !SF_HAS_FN(&events, on_writable) || !SF_HAS_FN(&events, done))
-    return Error(Status::invalid, "a stream needs all of its events");
+  const auto copy = plugin::copy_stream_events(&events);
+  if (!copy) return copy.error();
   auto kind = kind_of(descriptor);
   if (!kind) return std::move(kind).error();
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0 || ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
     return system_error("the descriptor cannot be taken over", errno);
-  const sf_stream_events copy{sizeof(sf_stream_events), events.ctx, events.on_data,
-                              events.on_writable, events.done};
   std::shared_ptr<DescriptorStream> stream;
   try {
     stream = std::make_shared<DescriptorStream>(plugin, lane, descriptor, *kind, flags & O_ACCMODE,
-                                                window, copy);
+                                                window, *copy);
   } catch (const boost::system::system_error& e) {
     return Error(Status::invalid,
                  fmt::format("the descriptor cannot be watched: {}", e.code().message()));

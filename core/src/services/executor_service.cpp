@@ -12,7 +12,6 @@ namespace sandforge::services {
 namespace {
 
 using plugin::call_value;
-using plugin::ErrorView;
 using plugin::HostLane;
 using plugin::HostOp;
 using plugin::Plugin;
@@ -49,12 +48,7 @@ class LatePending final : public Pending {
 
 Handler<void> completion(Plugin& plugin, sf_completion done, const char* what) {
   return Handler<void>([&plugin, done, what](const Result<void>& result) {
-    if (result.ok()) {
-      call_value(plugin, what, done.done, done.ctx, static_cast<const sf_error*>(nullptr));
-    } else {
-      const ErrorView error(result.error());
-      call_value(plugin, what, done.done, done.ctx, error.get());
-    }
+    plugin::call_done(plugin, what, done.done, done.ctx, result.ok() ? nullptr : &result.error());
   });
 }
 

@@ -1,14 +1,20 @@
 // Values of plugins that outlive the process: a folder for each plugin, a file for each value; all
-// names are hashes.
+// names are hashes. The disk may be slow, and callers are lanes: a thread of its own waits for it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "runtime/blocking_pool.hpp"
 #include "sandforge/host_services.hpp"
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/posix/system.hpp"
@@ -19,6 +25,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Runs one piece of work after the other, so that the last value set is the one that stays. The
+// thread is made with the first of them; at the end what waits is still done.
+class Worker {
+ public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // False: there is no thread to be had, and it will not run.
+  bool post(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    if (!thread_.joinable() && !start()) return false;
+    queue_.push_back(std::move(work));
+    wake_.notify_one();
+    return true;
+  }
+
+ private:
+  bool start() {
+    const BlockSignals blocked;
+    try {
+      thread_ = std::thread([this] { run(); });
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      auto work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      work();
+      work = nullptr;
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> queue_;
+  std::thread thread_;
+  bool ending_ = false;
+};
+
 class FolderStateStore final : public StateStore {
  public:
   FolderStateStore(fs::path folder, std::uint64_t limit)
@@ -26,20 +89,33 @@ class FolderStateStore final : public StateStore {
 
   void get(const std::string& plugin, const SessionId& session, std::string key,
            Handler<std::optional<std::string>> done) override {
-    const auto path = folder_of(plugin) / name_of(session, key);
-    std::string text;
-    if (posix::read_file(path.c_str(), text, limit_))
-      return std::move(done)(std::optional<std::string>(std::move(text)));
-    if (errno == ENOENT) return std::move(done)(std::optional<std::string>());
-    std::move(done)(failed("read", path, errno));
+    run<std::optional<std::string>>(
+        std::move(done),
+        [this, path = folder_of(plugin) / name_of(session, key)] { return read(path); });
   }
 
   void set(const std::string& plugin, const SessionId& session, std::string key,
            std::optional<std::string> value, Handler<void> done) override {
-    std::move(done)(put(plugin, name_of(session, key), value));
+    run<void>(std::move(done), [this, plugin, name = name_of(session, key),
+                                value = std::move(value)] { return put(plugin, name, value); });
   }
 
  private:
+  template <class T, class Work>
+  void run(Handler<T> done, Work work) {
+    auto held = std::make_shared<Handler<T>>(std::move(done));
+    if (!worker_.post([held, work = std::move(work)] { std::move (*held)(work()); }))
+      std::move (*held)(no_thread());
+  }
+
+  Result<std::optional<std::string>> read(const fs::path& path) const {
+    std::string text;
+    if (posix::read_file(path.c_str(), text, limit_))
+      return std::optional<std::string>(std::move(text));
+    if (errno == ENOENT) return std::optional<std::string>();
+    return failed("read", path, errno);
+  }
+
   static constexpr std::uint64_t kEntry = 256;  // what a file costs beside its bytes
 
   fs::path folder_of(const std::string& plugin) const { return folder_ / sha256_hex(plugin); }
@@ -73,7 +149,6 @@ class FolderStateStore final : public StateStore {
                    const std::optional<std::string>& value) {
     const auto folder = folder_of(plugin);
     const auto path = folder / name;
-    const std::lock_guard lock(mutex_);
     std::error_code problem;
     if (!value) {
       fs::remove(path, problem);
@@ -110,7 +185,7 @@ class FolderStateStore final : public StateStore {
 
   const fs::path folder_;
   const std::uint64_t limit_;
-  std::mutex mutex_;  // of writes of this process, so that the limit holds
+  Worker worker_;
 };
 
 }  // namespace

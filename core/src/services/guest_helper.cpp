@@ -198,9 +198,7 @@ void GuestHelper::end_now() {
   if (state_ == State::fresh) return lose("the host is ending");
   if (state_ != State::open) return;  // the end of the start goes on from here
   if (!answered_) return lose("the host is ending");
-  const auto all = listeners_;
-  for (const auto& [channel, to] : all)
-    if (to) to->on_host_end();
+  each([](HelperChannel& to) { to.on_host_end(); });
   request(
       [](guest::GuestClient& client) {
         guest::StopAllRequest stop;
@@ -209,10 +207,6 @@ void GuestHelper::end_now() {
         return client.stop_all(stop);
       },
       nullptr);
-}
-
-void GuestHelper::listen(guest::ChannelId channel, std::shared_ptr<HelperChannel> to) {
-  listeners_[channel] = std::move(to);
 }
 
 void GuestHelper::request(const std::function<guest::ChannelId(guest::GuestClient&)>& make,
@@ -297,7 +291,7 @@ void GuestHelper::lose(const std::string& why) {
   busy_ = true;
   client_.lost(why);
   busy_ = false;
-  listeners_.clear();
+  drop_all();
   answered(&*failure_);
   reap(0);
 }
@@ -327,21 +321,8 @@ void GuestHelper::reap(int tries) {
 }
 
 void GuestHelper::end_if_retired() {
-  if (!retired_ || state_ == State::starting || !listeners_.empty() || !waiting_.empty()) return;
+  if (!retired_ || state_ == State::starting || !nobody_waits() || !waiting_.empty()) return;
   lose("the host is ending");
-}
-
-std::shared_ptr<HelperChannel> GuestHelper::listener(guest::ChannelId channel) const {
-  const auto it = listeners_.find(channel);
-  return it == listeners_.end() ? nullptr : it->second;
-}
-
-std::shared_ptr<HelperChannel> GuestHelper::take(guest::ChannelId channel) {
-  const auto it = listeners_.find(channel);
-  if (it == listeners_.end()) return nullptr;
-  auto out = std::move(it->second);
-  listeners_.erase(it);
-  return out;
 }
 
 void GuestHelper::on_hello(const guest::HelloReply&) {
@@ -349,31 +330,6 @@ void GuestHelper::on_hello(const guest::HelloReply&) {
   answered(nullptr);
 }
 
-void GuestHelper::on_started(guest::ChannelId channel, const guest::Started& started) {
-  if (const auto to = listener(channel)) to->on_started(started);
-}
-void GuestHelper::on_output(guest::ChannelId channel, guest::StreamId stream, std::uint64_t,
-                            std::string_view bytes) {
-  if (const auto to = listener(channel)) to->on_output(stream, bytes);
-}
-void GuestHelper::on_stdin_credit(guest::ChannelId channel) {
-  if (const auto to = listener(channel)) to->on_stdin_credit();
-}
-void GuestHelper::on_stdin_closed(guest::ChannelId channel, int) {
-  if (const auto to = listener(channel)) to->on_stdin_closed();
-}
-void GuestHelper::on_exited(guest::ChannelId channel, const guest::Exit& exit) {
-  if (const auto to = listener(channel)) to->on_exited(exit);
-}
-void GuestHelper::on_end(guest::ChannelId channel, const guest::End& end) {
-  if (const auto to = take(channel)) to->on_end(end);
-}
-void GuestHelper::on_done(guest::ChannelId channel, std::uint64_t value) {
-  if (const auto to = take(channel)) to->on_done(value);
-}
-void GuestHelper::on_error(guest::ChannelId channel, const guest::ErrorInfo& error) {
-  if (const auto to = take(channel)) to->on_error(error);
-}
 void GuestHelper::on_lost(guest::ChannelId channel, bool may_have_started) {
   const auto to = take(channel);
   if (!to) return;

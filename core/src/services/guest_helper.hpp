@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <sys/types.h>
@@ -19,7 +18,7 @@
 #include "sandforge/error.hpp"
 #include "sandforge/posix/fd.hpp"
 #include "sandforge/runtime.hpp"
-#include "sandforge/wire/guest/client.hpp"
+#include "sandforge/wire/guest/listeners.hpp"
 
 namespace sandforge::services {
 
@@ -27,17 +26,8 @@ namespace guest = wire::guest;
 
 // What one channel of the connection tells. The last call is one of on_end, on_done, on_error and
 // on_lost. All of them on the helper's lane.
-class HelperChannel {
+class HelperChannel : public guest::Listener {
  public:
-  virtual ~HelperChannel() = default;
-  virtual void on_started(const guest::Started&) {}
-  virtual void on_output(guest::StreamId, std::string_view) {}
-  virtual void on_stdin_credit() {}
-  virtual void on_stdin_closed() {}
-  virtual void on_exited(const guest::Exit&) {}
-  virtual void on_end(const guest::End&) {}
-  virtual void on_done(std::uint64_t) {}
-  virtual void on_error(const guest::ErrorInfo&) {}
   virtual void on_lost(const Error&) {}
   // The host ends everything: what is still to come goes nowhere.
   virtual void on_host_end() {}
@@ -51,7 +41,7 @@ struct HelperProgram {
 };
 
 class GuestHelper final : public Pending,
-                          private guest::ClientEvents,
+                          private guest::Listeners<HelperChannel>,
                           public std::enable_shared_from_this<GuestHelper> {
  public:
   // Starts nothing yet.
@@ -74,7 +64,9 @@ class GuestHelper final : public Pending,
   // Calls `use` once the helper answers, now or later; with an error when it does not.
   void when_open(std::function<void(const Error*)> use);
   guest::GuestClient& client() noexcept { return client_; }
-  void listen(guest::ChannelId channel, std::shared_ptr<HelperChannel> to);
+  void listen(guest::ChannelId channel, std::shared_ptr<HelperChannel> to) {
+    add(channel, std::move(to));
+  }
   // Makes a request whose answer goes to `to`; null: to nobody.
   void request(const std::function<guest::ChannelId(guest::GuestClient&)>& make,
                std::shared_ptr<HelperChannel> to);
@@ -103,18 +95,7 @@ class GuestHelper final : public Pending,
   void end_if_retired();
 
   void on_hello(const guest::HelloReply&) override;
-  void on_started(guest::ChannelId, const guest::Started&) override;
-  void on_output(guest::ChannelId, guest::StreamId, std::uint64_t, std::string_view) override;
-  void on_stdin_credit(guest::ChannelId) override;
-  void on_stdin_closed(guest::ChannelId, int) override;
-  void on_exited(guest::ChannelId, const guest::Exit&) override;
-  void on_end(guest::ChannelId, const guest::End&) override;
-  void on_done(guest::ChannelId, std::uint64_t) override;
-  void on_error(guest::ChannelId, const guest::ErrorInfo&) override;
   void on_lost(guest::ChannelId, bool) override;
-
-  std::shared_ptr<HelperChannel> listener(guest::ChannelId channel) const;
-  std::shared_ptr<HelperChannel> take(guest::ChannelId channel);
 
   const std::shared_ptr<Runtime> runtime_;
   const std::filesystem::path program_;
@@ -124,7 +105,6 @@ class GuestHelper final : public Pending,
   // On the lane.
   guest::GuestClient client_;
   std::optional<boost::asio::posix::stream_descriptor> io_;
-  std::unordered_map<guest::ChannelId, std::shared_ptr<HelperChannel>> listeners_;
   std::vector<std::function<void(const Error*)>> waiting_;
   std::vector<std::weak_ptr<HelperChannel>> stalled_;
   std::shared_ptr<Pending> answer_timer_;

@@ -6,6 +6,7 @@
 
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_text.hpp"
+#include "plugin/stream_events.hpp"
 #include "sandforge/wire/guest/boundary.hpp"
 #include "services/host_call.hpp"
 
@@ -206,16 +207,9 @@ void HostProcess::finish(std::optional<Error> error) {
   close_input();
   tell([error = std::move(error), dropped = dropped_](HostProcess& self) {
     self.done_ = true;
-    const sf_stream_end end{sizeof(end), self.delivered_, dropped + self.undelivered_};
-    const sf_stream_end* given = &end;
-    const auto& io = self.events_.io;
-    if (!error) {
-      plugin::call_value(self.plugin_, "process.done", io.done, io.ctx,
-                         static_cast<const sf_error*>(nullptr), given);
-      return;
-    }
-    const plugin::ErrorView view(*error);
-    plugin::call_value(self.plugin_, "process.done", io.done, io.ctx, view.get(), given);
+    plugin::call_stream_done(self.plugin_, "process.done", self.events_.io,
+                             error ? &*error : nullptr, self.delivered_,
+                             dropped + self.undelivered_);
   });
 }
 
@@ -323,13 +317,8 @@ sf_status HostProcess::signal(std::int32_t number, std::uint32_t scope, sf_compl
   start_host_call<void>(
       lane_, op,
       [&plugin = plugin_, done](const Result<void>& result) {
-        if (result.ok()) {
-          plugin::call_value(plugin, "signal.done", done.done, done.ctx,
-                             static_cast<const sf_error*>(nullptr));
-          return;
-        }
-        const plugin::ErrorView error(result.error());
-        plugin::call_value(plugin, "signal.done", done.done, done.ctx, error.get());
+        plugin::call_done(plugin, "signal.done", done.done, done.ctx,
+                          result.ok() ? nullptr : &result.error());
       },
       [self = shared_from_this(), number, tree = scope == SF_SIGNAL_TREE](Handler<void> handler) {
         self->on_helper([number, tree, handler = std::move(handler)](HostProcess& process) mutable {

@@ -8,6 +8,7 @@
 #include "http/tls.hpp"
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_lane.hpp"
+#include "plugin/stream_events.hpp"
 #include "sandforge/ext/host_http.h"
 #include "services/plugin_host.hpp"
 
@@ -92,11 +93,10 @@ Result<std::shared_ptr<const http::Dial>> read_options(const sf_http_client_opti
 }
 
 Result<http::Events> read_events(const sf_stream_events* io, const sf_http_events* http) {
-  if (io == nullptr || !SF_HAS_FN(io, on_data) || !SF_HAS_FN(io, on_writable) ||
-      !SF_HAS_FN(io, done))
-    return Error(Status::invalid, "a stream needs all of its events");
+  auto stream = plugin::copy_stream_events(io);
+  if (!stream) return std::move(stream).error();
   http::Events out;
-  out.io = {sizeof(sf_stream_events), io->ctx, io->on_data, io->on_writable, io->done};
+  out.io = *stream;
   if (http == nullptr) return out;
   if (SF_HAS(http, ctx)) out.http.ctx = http->ctx;
   if (SF_HAS(http, on_response)) out.http.on_response = http->on_response;

@@ -6,6 +6,7 @@
 
 #include "plugin/abi_call.hpp"
 #include "plugin/abi_lane.hpp"
+#include "plugin/stream_events.hpp"
 #include "sandforge/ext/host_process.h"
 #include "services/host_call.hpp"
 #include "services/host_process.hpp"
@@ -105,11 +106,10 @@ Result<guest::SpawnRequest> read_command(const sf_command* command) {
 // Absent functions are null in the copy.
 Result<HostProcess::Events> read_events(const sf_stream_events* io,
                                         const sf_process_events* process) {
-  if (io == nullptr || !SF_HAS_FN(io, on_data) || !SF_HAS_FN(io, on_writable) ||
-      !SF_HAS_FN(io, done))
-    return Error(Status::invalid, "a stream needs all of its events");
+  auto stream = plugin::copy_stream_events(io);
+  if (!stream) return std::move(stream).error();
   HostProcess::Events out{};
-  out.io = {sizeof(sf_stream_events), io->ctx, io->on_data, io->on_writable, io->done};
+  out.io = *stream;
   if (process == nullptr) return out;
   if (SF_HAS(process, ctx)) out.process.ctx = process->ctx;
   if (SF_HAS(process, on_started)) out.process.on_started = process->on_started;
@@ -238,13 +238,8 @@ sf_status process_end_group(sf_host* self, sf_lane* lane, sf_str group, uint64_t
     auto call = std::make_shared<HostCall<void>>(
         plugin::HostLane::lane_of(lane),
         [&plugin = host.plugin(), done](const Result<void>& result) {
-          if (result.ok()) {
-            plugin::call_value(plugin, "end_group.done", done.done, done.ctx,
-                               static_cast<const sf_error*>(nullptr));
-            return;
-          }
-          const plugin::ErrorView error(result.error());
-          plugin::call_value(plugin, "end_group.done", done.done, done.ctx, error.get());
+          plugin::call_done(plugin, "end_group.done", done.done, done.ctx,
+                            result.ok() ? nullptr : &result.error());
         });
     plugin::HostOp::give(op, call);
     const auto helper = host.close_group(plugin::view(group));

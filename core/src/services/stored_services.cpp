@@ -12,8 +12,6 @@
 namespace sandforge::services {
 namespace {
 
-using plugin::call_value;
-using plugin::ErrorView;
 using plugin::HostLane;
 using plugin::Plugin;
 using plugin::refuse;
@@ -51,14 +49,9 @@ sf_status serve(sf_host* self, Service HostServices::*member, const char* what, 
   }
 }
 
-template <class Completion, class Value>
-void deliver(Plugin& plugin, const Completion& done, const Error* error, Value value) {
-  if (error == nullptr) {
-    call_value(plugin, "done", done.done, done.ctx, static_cast<const sf_error*>(nullptr), value);
-    return;
-  }
-  const ErrorView view(*error);
-  call_value(plugin, "done", done.done, done.ctx, view.get(), value);
+template <class Completion, class... Value>
+void deliver(Plugin& plugin, const Completion& done, const Error* error, Value... value) {
+  plugin::call_done(plugin, "done", done.done, done.ctx, error, value...);
 }
 
 sf_status state_get(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
@@ -94,12 +87,7 @@ sf_status state_set(sf_host* self, sf_lane* lane, sf_context* scope, sf_str key,
     start_host_call<void>(
         HostLane::lane_of(lane), op,
         [&plugin, done](const Result<void>& result) {
-          if (result.ok()) {
-            call_value(plugin, "done", done.done, done.ctx, static_cast<const sf_error*>(nullptr));
-          } else {
-            const ErrorView error(result.error());
-            call_value(plugin, "done", done.done, done.ctx, error.get());
-          }
+          deliver(plugin, done, result.ok() ? nullptr : &result.error());
         },
         [&plugin, state, session = session_of(scope), name = std::string(plugin::view(key)),
          text = std::move(text)](Handler<void> handler) {

@@ -3,26 +3,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
-#include <vector>
+#include <charconv>
 
+#include "sandforge/posix/fd.hpp"
+#include "sandforge/posix/procfs.hpp"
 #include "sandforge/posix/system.hpp"
 
 namespace sandforge {
 namespace {
 
-std::string read_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 constexpr std::int64_t kForgetForeignNs = 7LL * 24 * 3600 * 1'000'000'000;
 
 std::string boot() {
-  return read_line("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  posix::read_file("/proc/sys/kernel/random/boot_id", text, 64);
+  return text.substr(0, text.find('\n'));
 }
 
 // "boot:namespace": within one of these a pid and its start time name one process.
@@ -32,16 +27,10 @@ std::string realm() {
   return boot() + ":" + std::to_string(inode);
 }
 
-// Field 22 of /proc/PID/stat, counted behind the name, which may hold anything. Empty: no process.
-std::string start_time(const std::string& pid) {
-  const auto line = read_line("/proc/" + pid + "/stat");
-  const auto end = line.rfind(')');
-  if (end == std::string::npos) return {};
-  std::istringstream fields(line.substr(end + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i)
-    fields >> field;
-  return field;
+// Empty: no process.
+std::string start_time(pid_t pid) {
+  posix::ProcessStat found;
+  return posix::Procfs().stat(pid, found) ? std::to_string(found.start_time) : std::string();
 }
 
 enum class Found : std::uint8_t {
@@ -64,17 +53,19 @@ Found look_up(const std::string& owner) {
     return Found::unknown;
   if (place.compare(0, here.size(), here) != 0) return Found::gone;
   if (place != realm()) return Found::foreign;
-  const auto pid = process.substr(0, colon);
-  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos)
+  pid_t pid = 0;
+  const auto read = std::from_chars(process.data(), process.data() + colon, pid);
+  if (read.ec != std::errc() || read.ptr != process.data() + colon || pid <= 0)
     return Found::unknown;
-  return start_time(pid) == process.substr(colon + 1) ? Found::alive : Found::gone;
+  const auto started = start_time(pid);
+  return !started.empty() && started == process.substr(colon + 1) ? Found::alive : Found::gone;
 }
 
 }  // namespace
 
 std::string make_claim_owner() {
-  const auto pid = std::to_string(::getpid());
-  return realm() + "/" + pid + ":" + start_time(pid) + "/" + posix::random_hex(4);
+  const auto pid = ::getpid();
+  return realm() + "/" + std::to_string(pid) + ":" + start_time(pid) + "/" + posix::random_hex(4);
 }
 
 bool claim_owner_is_gone(const std::string& owner) {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "sandforge/schema.hpp"
+#include "sandforge/schema_error.hpp"
 #include "sandforge/yaml.hpp"
 
 namespace sandforge::proxy {
@@ -127,13 +127,7 @@ Result<ProxyPlan> read_proxy_plan(const json::Value& document) {
     }
   }
   if (issues.empty()) return plan;
-  json::Array texts;
-  for (const Issue& issue : issues)
-    texts.emplace_back(format_issue(issue));
-  Error error(Status::invalid, "the rules are not valid: " + format_issue(issues.front()),
-              "proxy.rules");
-  error.details.set("issues", std::move(texts));
-  return error;
+  return issues_error(issues, "the rules are not valid: ", "proxy.rules");
 }
 
 Result<ProxyPlan> parse_proxy_plan(const std::string& name, const std::string& text) {

@@ -265,23 +265,44 @@ void Connection::flush() {
   }
 }
 
-// Sends frames of one channel straight from its log. False when the socket takes no more.
-bool Connection::send_batch(Attachment& a) {
-  Process* process = a.process;
-  if (!process || a.closed) return true;
-  const posix::OutputLog& log = process->log();
-  char headers[kBatchFrames][wire::kHeaderSize];
-  struct iovec parts[2 * kBatchFrames];
-  struct Sent {
+namespace {
+
+// Output of one channel that goes out by one call, straight from its log.
+struct Batch {
+  struct Frame {
     posix::OutputLog::Position end;
     posix::OutputLog::Slice slice;
-  } frames[kBatchFrames];
+  };
+
+  void add(std::uint64_t channel, posix::OutputLog::Position end,
+           const posix::OutputLog::Slice& slice) {
+    wire::Header header;
+    header.length = static_cast<std::uint32_t>(slice.size);
+    header.type = static_cast<std::uint8_t>(wire::FrameType::output);
+    header.flags = static_cast<std::uint8_t>(slice.stream);
+    header.channel = channel;
+    header.value = slice.offset;
+    wire::encode_header(header, headers[count]);
+    parts[2 * count] = {headers[count], wire::kHeaderSize};
+    parts[2 * count + 1] = {const_cast<char*>(slice.data), slice.size};
+    frames[count] = {end, slice};
+    size += wire::kHeaderSize + slice.size;
+    ++count;
+  }
+
+  char headers[kBatchFrames][wire::kHeaderSize];
+  struct iovec parts[2 * kBatchFrames];
+  Frame frames[kBatchFrames];
   int count = 0;
+  std::size_t size = 0;
+};
+
+// Fills the batch with what the channel may get. Where in the log that ends.
+posix::OutputLog::Position gather(const Attachment& a, const posix::OutputLog& log, Batch& batch) {
   posix::OutputLog::Position at = a.at;
   std::uint64_t credit = a.credit;
   std::uint64_t next[2] = {a.next[0], a.next[1]};
-  std::size_t size = 0;
-  while (count < kBatchFrames && credit > 0) {
+  while (batch.count < kBatchFrames && credit > 0) {
     posix::OutputLog::Slice slice;
     at = std::max(at, log.begin());
     if (a.bounded && at >= a.until) break;
@@ -298,28 +319,48 @@ bool Connection::send_batch(Attachment& a) {
     }
     next[slice.stream] = slice.offset + slice.size;
     credit -= slice.size;
-    wire::Header header;
-    header.length = static_cast<std::uint32_t>(slice.size);
-    header.type = static_cast<std::uint8_t>(wire::FrameType::output);
-    header.flags = static_cast<std::uint8_t>(slice.stream);
-    header.channel = a.channel;
-    header.value = slice.offset;
-    wire::encode_header(header, headers[count]);
-    parts[2 * count] = {headers[count], wire::kHeaderSize};
-    parts[2 * count + 1] = {const_cast<char*>(slice.data), slice.size};
-    frames[count] = {at, slice};
-    size += wire::kHeaderSize + slice.size;
-    ++count;
+    batch.add(a.channel, at, slice);
   }
-  if (count == 0) {
+  return at;
+}
+
+// Notes what the socket took. The rest of a frame that it cut is copied to `rest`, so that the log
+// owes nothing to the socket.
+void settle(Attachment& a, const Batch& batch, std::size_t sent, std::string& rest) {
+  for (int i = 0; i < batch.count && sent > 0; ++i) {
+    const posix::OutputLog::Slice& slice = batch.frames[i].slice;
+    const std::size_t whole = wire::kHeaderSize + slice.size;
+    if (sent < whole) {
+      if (sent < wire::kHeaderSize) rest.append(batch.headers[i] + sent, wire::kHeaderSize - sent);
+      const std::size_t done = sent > wire::kHeaderSize ? sent - wire::kHeaderSize : 0;
+      rest.append(slice.data + done, slice.size - done);
+    }
+    sent -= std::min(sent, whole);
+    a.at = batch.frames[i].end;
+    a.credit -= slice.size;
+    a.next[slice.stream] = slice.offset + slice.size;
+    a.delivered[slice.stream] += slice.size;
+  }
+}
+
+}  // namespace
+
+// Sends frames of one channel straight from its log. False when the socket takes no more.
+bool Connection::send_batch(Attachment& a) {
+  Process* process = a.process;
+  if (!process || a.closed) return true;
+  const posix::OutputLog& log = process->log();
+  Batch batch;
+  const auto at = gather(a, log, batch);
+  if (batch.count == 0) {
     // Only bytes that the channel has already.
     a.at = std::max(a.at, at);
     process->delivered(a);
     return true;
   }
   struct msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2 * static_cast<std::size_t>(count);
+  message.msg_iov = batch.parts;
+  message.msg_iovlen = 2 * static_cast<std::size_t>(batch.count);
   ssize_t n;
   do {
     n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
@@ -328,24 +369,10 @@ bool Connection::send_batch(Attachment& a) {
     close(nullptr);
     return false;
   }
-  auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
-  const bool full = sent < size;
+  const auto sent = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+  const bool full = sent < batch.size;
   if (full) socket_full();
-  for (int i = 0; i < count && sent > 0; ++i) {
-    const posix::OutputLog::Slice& slice = frames[i].slice;
-    const std::size_t whole = wire::kHeaderSize + slice.size;
-    if (sent < whole) {
-      // The rest of a cut frame is copied, so that the log owes nothing to the socket.
-      if (sent < wire::kHeaderSize) out_.append(headers[i] + sent, wire::kHeaderSize - sent);
-      const std::size_t done = sent > wire::kHeaderSize ? sent - wire::kHeaderSize : 0;
-      out_.append(slice.data + done, slice.size - done);
-    }
-    sent -= std::min(sent, whole);
-    a.at = frames[i].end;
-    a.credit -= slice.size;
-    a.next[slice.stream] = slice.offset + slice.size;
-    a.delivered[slice.stream] += slice.size;
-  }
+  settle(a, batch, sent, out_);
   if (std::max(a.at, log.begin()) < (a.bounded ? a.until : log.end())) wants_output(a);
   process->delivered(a);
   return !full;

@@ -93,7 +93,7 @@ Failure GuestLink::lost(bool may_have_started) const {
 
 void GuestLink::close_when_idle() noexcept {
   idle_closes_ = true;
-  if (listeners_.empty()) close();
+  if (nobody_waits()) close();
 }
 
 void GuestLink::close() noexcept {
@@ -155,7 +155,7 @@ void GuestLink::data(std::string_view bytes) {
   if (stream_ != nullptr) stream_->vtbl->grant(stream_, bytes.size());
   flush();
   call_stalled();
-  if (idle_closes_ && listeners_.empty()) close();
+  if (idle_closes_ && nobody_waits()) close();
 }
 
 bool GuestLink::feed(std::string_view bytes) {
@@ -267,74 +267,11 @@ void GuestLink::tell_ready(const Failure* failure) {
   if (auto ready = std::exchange(ready_, nullptr)) ready(failure);
 }
 
-std::shared_ptr<ChannelListener> GuestLink::listener(guest::ChannelId channel) const {
-  const auto it = listeners_.find(channel);
-  return it == listeners_.end() ? nullptr : it->second;
-}
-
-std::shared_ptr<ChannelListener> GuestLink::take(guest::ChannelId channel) {
-  const auto it = listeners_.find(channel);
-  if (it == listeners_.end()) return nullptr;
-  auto out = std::move(it->second);
-  listeners_.erase(it);
-  return out;
-}
-
 void GuestLink::on_hello(const guest::HelloReply& hello) {
   hello_ = hello;
   tell_ready(nullptr);
 }
 
-void GuestLink::on_started(guest::ChannelId channel, const guest::Started& started) {
-  if (const auto to = listener(channel)) to->on_started(started);
-}
-void GuestLink::on_output(guest::ChannelId channel, guest::StreamId stream, std::uint64_t,
-                          std::string_view bytes) {
-  if (const auto to = listener(channel)) to->on_output(stream, bytes);
-}
-void GuestLink::on_stdin_credit(guest::ChannelId channel) {
-  if (const auto to = listener(channel)) to->on_stdin_credit();
-}
-void GuestLink::on_stdin_closed(guest::ChannelId channel, int) {
-  if (const auto to = listener(channel)) to->on_stdin_closed();
-}
-void GuestLink::on_exited(guest::ChannelId channel, const guest::Exit& exit) {
-  if (const auto to = listener(channel)) to->on_exited(exit);
-}
-void GuestLink::on_end(guest::ChannelId channel, const guest::End& end) {
-  if (const auto to = take(channel)) to->on_end(end);
-}
-void GuestLink::on_done(guest::ChannelId channel, std::uint64_t value) {
-  if (const auto to = take(channel)) to->on_done(value);
-}
-void GuestLink::on_list(guest::ChannelId channel, const guest::ListReply& reply) {
-  if (const auto to = take(channel)) to->on_list(reply);
-}
-void GuestLink::on_environment(guest::ChannelId channel, const guest::EnvReply& reply) {
-  if (const auto to = take(channel)) to->on_environment(reply);
-}
-void GuestLink::on_info(guest::ChannelId channel, const guest::InfoReply& reply) {
-  if (const auto to = take(channel)) to->on_info(reply);
-}
-void GuestLink::on_file_entries(guest::ChannelId channel, const guest::FileEntries& entries,
-                                bool more) {
-  if (const auto to = more ? listener(channel) : take(channel)) to->on_file_entries(entries, more);
-}
-void GuestLink::on_file_bytes(guest::ChannelId channel, std::string_view bytes) {
-  if (const auto to = listener(channel)) to->on_file_bytes(bytes);
-}
-void GuestLink::on_file_credit(guest::ChannelId channel) {
-  if (const auto to = listener(channel)) to->on_file_credit();
-}
-void GuestLink::on_file_event(guest::ChannelId channel, const guest::FileEvent& event) {
-  if (const auto to = listener(channel)) to->on_file_event(event);
-}
-void GuestLink::on_file_end(guest::ChannelId channel, std::uint64_t) {
-  if (const auto to = take(channel)) to->on_file_end();
-}
-void GuestLink::on_error(guest::ChannelId channel, const guest::ErrorInfo& error) {
-  if (const auto to = take(channel)) to->on_error(error);
-}
 void GuestLink::on_lost(guest::ChannelId channel, bool may_have_started) {
   if (const auto to = take(channel)) to->on_lost(may_have_started);
 }

@@ -377,12 +377,15 @@ std::optional<Failure> capture(const SessionPlace& place, const std::string& nam
     return Failure{SF_GONE, "sandbox.gone", "the session's folder no longer exists", {}, 0, false};
   for (int tries = 1;; ++tries) {
     Store store;
-    if (auto failed = Store::open(place.root, true, store)) return failed;
-    out.warnings.clear();
-    store.remove_leftovers(out.warnings);
     Aside made(store);
-    auto failed = made.make();
-    // Whoever removes the last checkpoint removes the folder of them all.
+    out.warnings.clear();
+    auto failed = Store::open(place.root, true, store);
+    if (!failed) {
+      store.remove_leftovers(out.warnings);
+      failed = made.make();
+    }
+    // Whoever removes the last checkpoint removes the folder of them all, also a new one before it
+    // can be opened.
     if (failed && failed->error_number == ENOENT && tries < kLooks) continue;
     if (failed) return failed;
     return capture_into(store, made, session.fd.get(), name, cancelled, out);

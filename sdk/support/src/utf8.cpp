@@ -166,19 +166,21 @@ std::string Utf8Decoder::flush() {
   return out;
 }
 
-bool is_valid_utf8(std::string_view bytes) noexcept {
-  Utf8Decoder decoder;
-  std::size_t i = 0;
-  while (i < bytes.size()) {
-    if (decoder.size_ == 0) {
+bool Utf8Check::take(std::string_view bytes) noexcept {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (decoder_.size_ == 0) {
       i = ascii_run(bytes, i);
       if (i == bytes.size()) return true;
     }
-    const auto result = decoder.step(static_cast<unsigned char>(bytes[i]));
+    const auto result = decoder_.step(static_cast<unsigned char>(bytes[i]));
     if (result != Utf8Decoder::Step::more && result != Utf8Decoder::Step::done) return false;
-    ++i;
   }
-  return decoder.size_ == 0;
+  return true;
+}
+
+bool is_valid_utf8(std::string_view bytes) noexcept {
+  Utf8Check check;
+  return check.take(bytes) && check.whole();
 }
 
 std::string to_valid_utf8(std::string_view bytes) {

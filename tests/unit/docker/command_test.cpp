@@ -3,6 +3,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "unit/docker/engine.hpp"
 
@@ -13,6 +16,7 @@ namespace testing = sandforge::testing;
 namespace {
 
 const std::string kEnded = R"({"Running":false,"ExitCode":0})";
+const std::string kRuns = R"({"Running":true,"ExitCode":null})";
 
 std::string exited(int code) {
   return R"({"Running":false,"ExitCode":)" + std::to_string(code) + "}";
@@ -22,6 +26,32 @@ void says(FakeEngine& engine, const std::string& frames, const std::string& exit
   engine.on_exec(
       [frames](const std::string& nonce) { return stream(frame(2, nonce + " 42\n") + frames); },
       exit);
+}
+
+// The output of a command up to here. places: what its first line says of its pipes.
+Answer unfinished(const std::string& nonce, const std::string& said,
+                  const std::string& places = {}) {
+  Answer out = stream(frame(2, nonce + " 42" + places + "\n") + frame(1, said));
+  out.stays_open = true;
+  return out;
+}
+// An engine whose commands say this, and keep their output open.
+void goes_on(FakeEngine& engine, const std::string& said, const std::string& exit = kEnded,
+             const std::string& places = {}) {
+  engine.on_exec([=](const std::string& nonce) { return unfinished(nonce, said, places); }, exit);
+}
+// An engine whose first command says "up" and runs, until another one is started to end it. The
+// number of commands.
+std::shared_ptr<const int> goes_on_until(FakeEngine& engine, std::function<void()> helper) {
+  const auto count = std::make_shared<int>(0);
+  engine.on_exec(
+      [count, helper = std::move(helper)](const std::string& nonce) {
+        if (++*count == 1) return unfinished(nonce, "up");
+        helper();
+        return stream("");
+      },
+      kRuns);
+  return count;
 }
 
 struct Said {
@@ -185,7 +215,7 @@ TEST_CASE("without a first line the output is passed on, and not kept for ever")
           out.stays_open = open;
           return out;
         },
-        open ? R"({"Running":true,"ExitCode":null})" : exited(5));
+        open ? kRuns : exited(5));
     testing::CommandLine line;
     line.argv = {"x"};
     line.window = 1 << 20;
@@ -313,8 +343,8 @@ TEST_CASE("an exit that the engine records late is waited for") {
   engine.box->start();
   says(engine, frame(1, "out"));
   engine.on("GET /exec/e1/json",
-            {Answer(200, R"({"Running":true,"ExitCode":null})"),
-             Answer(200, R"({"Running":false,"ExitCode":null})"), Answer(200, exited(5))});
+            {Answer(200, kRuns), Answer(200, R"({"Running":false,"ExitCode":null})"),
+             Answer(200, exited(5))});
   CHECK(engine.exec("x").code == 5);
 }
 
@@ -392,13 +422,7 @@ TEST_CASE("the exit code of a command that its machine took along is the engine'
 TEST_CASE("a machine that was stopped on purpose has ended its commands") {
   FakeEngine engine;
   engine.box->start();
-  engine.on_exec(
-      [](const std::string& nonce) {
-        Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "part"));
-        out.stays_open = true;
-        return out;
-      },
-      R"({"Running":true,"ExitCode":null})");
+  goes_on(engine, "part", kRuns);
   testing::CommandLine line;
   line.shell = "sleep 99";
   const auto running = engine.box->spawn(line);
@@ -433,13 +457,7 @@ TEST_CASE("a machine that is gone, stopped or paused takes no command, and none 
 TEST_CASE("output that a child holds open does not hold up its command") {
   FakeEngine engine;
   engine.box->start();
-  engine.on_exec(
-      [](const std::string& nonce) {
-        Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "hi"));
-        out.stays_open = true;
-        return out;
-      },
-      kEnded);
+  goes_on(engine, "hi");
   const auto ran = engine.exec("sleep 30 & echo hi");
   CHECK(ran.out == "hi");
   CHECK(ran.outcome == SF_EXIT_EXITED);
@@ -450,13 +468,7 @@ TEST_CASE("a look at a command that the engine does not answer is made again") {
   for (const Answer& missed : {Answer::lost(SF_HTTP_NOT_CONNECTED, SF_UNAVAILABLE), Answer(500)}) {
     FakeEngine engine;
     engine.box->start();
-    engine.on_exec(
-        [](const std::string& nonce) {
-          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "hi"));
-          out.stays_open = true;
-          return out;
-        },
-        kEnded);
+    goes_on(engine, "hi");
     engine.on("GET /exec/e1/json", {missed, missed, missed, Answer(200, kEnded)});
     const auto ran = engine.exec("sleep 30 & echo hi");
     CHECK(ran.out == "hi");
@@ -470,13 +482,7 @@ TEST_CASE("an output that cannot be kept open does not hold up its command eithe
        {Answer::lost(SF_HTTP_MAYBE_SENT, SF_TRANSPORT_LOST), Answer(500), Answer(201, "none")}) {
     FakeEngine engine;
     engine.box->start();
-    engine.on_exec(
-        [](const std::string& nonce) {
-          Answer out = stream(frame(2, nonce + " 42 pipe:[1] pipe:[2]\n") + frame(1, "hi"));
-          out.stays_open = true;
-          return out;
-        },
-        kEnded);
+    goes_on(engine, "hi", kEnded, " pipe:[1] pipe:[2]");
     engine.on("POST /containers/c1/exec", {Answer(201, R"({"Id":"e1"})"), made});
     const auto ran = engine.exec("sleep 30 & echo hi");
     CHECK(ran.out == "hi");
@@ -489,21 +495,12 @@ TEST_CASE("an output that cannot be kept open does not hold up its command eithe
 TEST_CASE("what nobody takes of a command that ends is waited for once, not piece by piece") {
   FakeEngine engine;
   engine.box->start();
-  int execs = 0;
-  engine.on_exec(
-      [&](const std::string& nonce) {
-        if (++execs == 1) {
-          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
-          out.stays_open = true;
-          return out;
-        }
-        engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
-        for (int i = 0; i < 10; ++i)
-          engine.open_stream->send(frame(1, "late"));
-        engine.open_stream->end();
-        return stream("");
-      },
-      R"({"Running":true,"ExitCode":null})");
+  goes_on_until(engine, [&] {
+    engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
+    for (int i = 0; i < 10; ++i)
+      engine.open_stream->send(frame(1, "late"));
+    engine.open_stream->end();
+  });
   testing::CommandLine line;
   line.shell = "yes";
   line.window = 2;
@@ -519,27 +516,18 @@ TEST_CASE("what nobody takes of a command that ends is waited for once, not piec
 TEST_CASE("a time limit without a grace kills the tree by a helper") {
   FakeEngine engine;
   engine.box->start();
-  int execs = 0;
-  engine.on_exec(
-      [&](const std::string& nonce) {
-        if (++execs == 1) {
-          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
-          out.stays_open = true;
-          return out;
-        }
-        // The helper has killed it, and ends well.
-        engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
-        engine.open_stream->end();
-        return stream("");
-      },
-      R"({"Running":true,"ExitCode":null})");
+  const auto execs = goes_on_until(engine, [&] {
+    // The helper has killed it, and ends well.
+    engine.on("GET /exec/e1/json", {Answer(200, exited(0)), Answer(200, exited(137))});
+    engine.open_stream->end();
+  });
   testing::CommandLine line;
   line.shell = "sleep 99";
   line.timeout_ms = 1000;
   const auto ran = engine.box->exec(line);
   CHECK(ran.outcome == SF_EXIT_TIMED_OUT);
   CHECK(ran.out == "up");
-  CHECK(execs == 2);
+  CHECK(*execs == 2);
   const auto words = engine.command(1);
   CHECK(
       (std::vector<std::string>(words.begin() + 4, words.end()) ==
@@ -549,18 +537,7 @@ TEST_CASE("a time limit without a grace kills the tree by a helper") {
 TEST_CASE("a tree that cannot be ended is no regular end") {
   FakeEngine engine;
   engine.box->start();
-  int execs = 0;
-  engine.on_exec(
-      [&](const std::string& nonce) {
-        if (++execs == 1) {
-          Answer out = stream(frame(2, nonce + " 42\n") + frame(1, "up"));
-          out.stays_open = true;
-          return out;
-        }
-        engine.on("GET /exec/e1/json", {Answer(200, exited(1))});
-        return stream("");
-      },
-      R"({"Running":true,"ExitCode":null})");
+  goes_on_until(engine, [&] { engine.on("GET /exec/e1/json", {Answer(200, exited(1))}); });
   testing::CommandLine line;
   line.shell = "sleep 99";
   line.timeout_ms = 1000;

@@ -13,6 +13,7 @@
 
 #include "sandforge/registry.hpp"
 #include "sandforge/sandbox.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_dir.hpp"
 #include "test_paths.hpp"
 
@@ -135,16 +136,5 @@ class RunnerHost {
   Runtime runtime;
   std::unique_ptr<ProviderRegistry> registry;
 };
-
-template <class F>
-Error error_of(F&& call) {
-  try {
-    call();
-  } catch (const Exception& e) {
-    return e.error();
-  }
-  FAIL("no error was thrown");
-  return {};
-}
 
 }  // namespace sandforge::test

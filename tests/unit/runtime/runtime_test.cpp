@@ -386,6 +386,25 @@ TEST_CASE("blocking pool: without any thread a job fails and is not kept") {
   CHECK_FALSE(ran);
 }
 
+TEST_CASE("blocking pool: the end of a job may post the next one where there is one thread") {
+  Runtime runtime;
+  const auto lane = runtime.make_lane();
+  BlockingPool pool(4, at_most(1));
+  std::promise<Status> ended;
+  int left = 2000;
+  std::function<void()> next = [&] {
+    pool.post(std::make_shared<BlockingJob>(
+        lane, [] {}, Handler<void>([&](const Result<void>& result) {
+          if (!result || --left == 0)
+            return ended.set_value(result ? Status::ok : result.error().code);
+          next();
+        })));
+  };
+  next();
+  CHECK(get(ended.get_future()) == Status::ok);
+  CHECK(left == 0);
+}
+
 TEST_CASE("blocking pool: where no further thread is to be had, a job fails that would wait") {
   Runtime runtime;
   const auto lane = runtime.make_lane();

@@ -1,6 +1,9 @@
 // Services behind which the host keeps something: state, secrets.
 #include "sandforge/secrets.hpp"
 
+#include <future>
+#include <thread>
+
 #include <catch2/catch.hpp>
 
 #include "plugin/abi_context.hpp"
@@ -53,6 +56,19 @@ struct Stored {
 
 sf_bytes bytes(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+using Value = std::optional<std::string>;
+
+template <class T, class Start>
+Result<T> answer_of(Start start) {
+  std::promise<Result<T>> promise;
+  auto future = promise.get_future();
+  start(Handler<T>([promise = std::move(promise)](Result<T> result) mutable {
+    promise.set_value(std::move(result));
+  }));
+  REQUIRE(future.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  return future.get();
 }
 
 }  // namespace
@@ -160,19 +176,18 @@ TEST_CASE("state in a folder: another store reads it, and keys of others are oth
   const TempDir folder;
   const auto set = [&](const std::string& plugin, const std::string& session,
                        std::optional<std::string> value) {
-    std::string out = "no answer";
-    folder_state_store(folder.path() / "state")
-        ->set(plugin, SessionId(session), "key", std::move(value),
-              [&](Result<void> result) { out = result ? "ok" : result.error().message; });
-    return out;
+    const auto store = folder_state_store(folder.path() / "state");
+    const auto result = answer_of<void>([&](Handler<void> done) {
+      store->set(plugin, SessionId(session), "key", std::move(value), std::move(done));
+    });
+    return result ? "ok" : result.error().message;
   };
   const auto get = [&](const std::string& plugin, const std::string& session) {
-    std::string out = "no answer";
-    folder_state_store(folder.path() / "state")
-        ->get(plugin, SessionId(session), "key", [&](Result<std::optional<std::string>> result) {
-          out = !result ? result.error().message : result->value_or("(none)");
-        });
-    return out;
+    const auto store = folder_state_store(folder.path() / "state");
+    const auto result = answer_of<Value>([&](Handler<Value> done) {
+      store->get(plugin, SessionId(session), "key", std::move(done));
+    });
+    return !result ? result.error().message : result->value_or("(none)");
   };
   CHECK(get("p", "s") == "(none)");
   const std::string bytes("a\0b\n", 4);
@@ -195,10 +210,10 @@ TEST_CASE(
   const auto store = folder_state_store(folder.path() / "state", 1024);
   const auto set = [&](const std::string& plugin, const std::string& key,
                        std::optional<std::string> value) {
-    Status status = Status::internal;
-    store->set(plugin, SessionId("s"), key, std::move(value),
-               [&](Result<void> result) { status = result ? Status::ok : result.error().code; });
-    return status;
+    const auto result = answer_of<void>([&](Handler<void> done) {
+      store->set(plugin, SessionId("s"), key, std::move(value), std::move(done));
+    });
+    return result ? Status::ok : result.error().code;
   };
   CHECK(set("p", "a", std::string(400, 'x')) == Status::ok);
   CHECK(set("p", "b", std::string(113, 'x')) == Status::no_space);
@@ -215,9 +230,30 @@ TEST_CASE(
   REQUIRE_FALSE(file.empty());
   std::filesystem::remove(file);
   std::filesystem::create_directory(file);
-  std::string why;
-  store->get("p", SessionId("s"), "a", [&](Result<std::optional<std::string>> result) {
-    why = result ? "(none)" : result.error().message;
-  });
-  CHECK(why.find("Is a directory") != std::string::npos);
+  const auto read = answer_of<Value>(
+      [&](Handler<Value> done) { store->get("p", SessionId("s"), "a", std::move(done)); });
+  REQUIRE_FALSE(read);
+  CHECK(read.error().message.find("Is a directory") != std::string::npos);
+}
+
+TEST_CASE("state in a folder: whoever asks waits for no disk, and the last value stays") {
+  const TempDir folder;
+  std::promise<std::thread::id> answered;
+  const auto wait = [](auto future) {
+    REQUIRE(future.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return future.get();
+  };
+  {
+    const auto store = folder_state_store(folder.path() / "state");
+    for (int i = 0; i < 20; ++i)
+      store->set("p", SessionId("s"), "key", std::to_string(i), [](const Result<void>&) {});
+    store->get("p", SessionId("s"), "key",
+               [&](const Result<Value>&) { answered.set_value(std::this_thread::get_id()); });
+    CHECK(wait(answered.get_future()) != std::this_thread::get_id());
+    store->set("p", SessionId("s"), "key", "last", [](const Result<void>&) {});
+  }
+  const auto next = folder_state_store(folder.path() / "state");
+  const auto result = answer_of<Value>(
+      [&](Handler<Value> done) { next->get("p", SessionId("s"), "key", std::move(done)); });
+  CHECK(result.value() == "last");
 }

@@ -1,4 +1,6 @@
 // Who has a session open, and what a host removes that removes only what nobody else uses.
+#include <sys/prctl.h>
+
 #include <catch2/catch.hpp>
 
 #include "sandforge/clock.hpp"
@@ -66,6 +68,19 @@ TEST_CASE("A host that was killed holds nothing") {
   alone.manager->open(spec("s2"), OpenMode::either);
   CHECK(alone.store->hold(SessionId("s2"), dead).ok());
   CHECK(alone.manager->remove_unused(SessionId("s2")));
+}
+
+TEST_CASE("A host whose process is named with a line break is known to live, and to have ended") {
+  char name[16] = {};
+  REQUIRE(::prctl(PR_GET_NAME, name) == 0);
+  REQUIRE(::prctl(PR_SET_NAME, "a\n) b") == 0);
+  const auto own = make_claim_owner();
+  const bool lives = claim_owner_lives(own);
+  const auto dead = owner_of_a_dead_process();
+  REQUIRE(::prctl(PR_SET_NAME, name) == 0);
+  CHECK(lives);
+  CHECK(claim_owner_lives(own));
+  CHECK(claim_owner_is_gone(dead));
 }
 
 TEST_CASE("A process of an earlier boot holds nothing, one of another pid namespace for a week") {

@@ -4,6 +4,7 @@
 
 using sandforge::is_valid_utf8;
 using sandforge::to_valid_utf8;
+using sandforge::Utf8Check;
 using sandforge::Utf8Decoder;
 
 namespace {
@@ -75,8 +76,31 @@ TEST_CASE("utf8: the edges of what is valid") {
         "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "\xEF\xBB\xBFx"}) {
     CHECK(is_valid_utf8(good));
     CHECK(to_valid_utf8(good) == good);
+    Utf8Check check;
+    for (const char* byte = good; *byte != '\0'; ++byte)
+      CHECK(check.take(std::string_view(byte, 1)));
+    CHECK(check.whole());
   }
   CHECK(is_valid_utf8(std::string_view("a\0b", 3)));
+}
+
+TEST_CASE("utf8: a check says at once that a text is wrong, and when it is cut short") {
+  for (const Row& row : kRows) {
+    INFO(row.text);
+    const std::string_view bytes = row.bytes;
+    for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+      Utf8Check check;
+      const bool good = check.take(bytes.substr(0, cut)) && check.take(bytes.substr(cut));
+      CHECK((good && check.whole()) == is_valid_utf8(bytes));
+    }
+  }
+  Utf8Check check;
+  CHECK(check.take("a\xF0\x9F"));
+  CHECK_FALSE(check.whole());
+  Utf8Check copy = check;
+  CHECK(copy.take("\x98\x80"));
+  CHECK(copy.whole());
+  CHECK_FALSE(check.take("b"));
 }
 
 TEST_CASE("utf8: chunks of any size give the same text") {

@@ -3,37 +3,13 @@
 #include <future>
 #include <thread>
 
+#include "at_once.hpp"
 #include "procedure.hpp"
 
 namespace sandforge::conformance {
 namespace {
 
 constexpr int kMany = 50;
-
-template <class T>
-struct Awaited {
-  std::future<Result<T>> future;
-  Handler<T> handler;
-};
-
-template <class T>
-Awaited<T> awaited() {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  auto future = promise->get_future();
-  return {std::move(future),
-          Handler<T>([promise](Result<T> result) { promise->set_value(std::move(result)); })};
-}
-
-template <class T, class Start>
-std::vector<std::future<Result<T>>> at_once(int count, const Start& start) {
-  std::vector<std::future<Result<T>>> all;
-  for (int i = 0; i < count; ++i) {
-    auto one = awaited<T>();
-    all.push_back(std::move(one.future));
-    start(i, std::move(one.handler));
-  }
-  return all;
-}
 
 SandboxConfig counting_starts(const Host& host, std::atomic<int>& hooks) {
   auto config = host.config();

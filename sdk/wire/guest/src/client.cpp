@@ -2,130 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <map>
 #include <utility>
-#include <vector>
 
 #include "bytes.hpp"
+#include "client_state.hpp"
 
 namespace sandforge::wire::guest {
-namespace {
-
-constexpr std::size_t kReceiveSize = 4 * (kMaxPayload + kHeaderSize);
-constexpr std::uint64_t kStdinCreditLimit = 64 * 1024 * 1024;
-constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-
-std::uint64_t raw(ChannelId id) {
-  return static_cast<std::uint64_t>(id);
-}
-
-template <class M>
-std::string payload_of(const M& message) {
-  std::string out;
-  message.encode(out);
-  return out;
-}
-
-struct Channel {
-  FrameType request;          // what opened it
-  std::uint64_t request_end;  // in the stream of all bytes out
-  bool left = false;          // leave was called; frames still under way are ignored
-  bool started = false;
-  bool exited = false;
-  bool stdin_open = false;
-  std::uint64_t credit = 0;
-  std::uint64_t stdin_credit = 0;
-  std::uint64_t offset[2] = {0, 0};
-  std::uint64_t listed = 0;  // entries of files
-  std::uint64_t listed_bytes = 0;
-  std::uint64_t moved = 0;      // bytes of a file
-  std::uint64_t most = kToEnd;  // of them
-
-  bool process() const { return request == FrameType::spawn || request == FrameType::attach; }
-  bool file() const { return request >= FrameType::file_stat && request <= FrameType::file_watch; }
-};
-
-}  // namespace
-
-struct GuestClient::State {
-  State(ClientEvents& e, ClientOptions o) : events(e), options(std::move(o)) {}
-
-  ClientEvents& events;
-  ClientOptions options;
-
-  std::vector<char> in = std::vector<char>(kReceiveSize);
-  std::size_t in_begin = 0, in_end = 0;
-  Assembler assembler;
-
-  std::string out;
-  std::size_t out_begin = 0;
-  std::uint64_t out_consumed = 0;
-
-  std::map<std::uint64_t, Channel> channels;
-  std::size_t left_channels = 0;
-  std::uint64_t next_channel = 1;
-  bool ready = false;
-  bool failed = false;
-  std::string failure;
-
-  bool heard = true;  // since the last tick
-  std::uint64_t heard_at = 0;
-  std::optional<std::uint64_t> ping_at;
-  std::uint64_t ping_token = 0;
-
-  bool send(FrameType type, std::uint64_t channel, std::uint64_t value, std::string_view payload) {
-    if (failed) return false;
-    return append_message(out, type, channel, value, payload);
-  }
-
-  ChannelId open(FrameType type, std::string_view payload) {
-    const std::uint64_t id = next_channel++;
-    if (!send(type, id, 0, payload)) return ChannelId{0};
-    Channel channel{};
-    channel.request = type;
-    channel.request_end = out_consumed + (out.size() - out_begin);
-    channels.emplace(id, channel);
-    return ChannelId{id};
-  }
-
-  Channel* find(ChannelId id) {
-    const auto found = channels.find(raw(id));
-    return found == channels.end() || found->second.left ? nullptr : &found->second;
-  }
-  const Channel* find(ChannelId id) const { return const_cast<State*>(this)->find(id); }
-
-  bool fail(std::string_view reason) {
-    if (failed) return false;
-    failed = true;
-    failure.assign(reason);
-    out.clear();
-    out_begin = 0;
-    const auto open = std::exchange(channels, {});
-    left_channels = 0;
-    for (const auto& [id, channel] : open)
-      if (!channel.left) events.on_lost(ChannelId{id}, out_consumed >= channel.request_end);
-    return false;
-  }
-
-  template <class M>
-  bool decode(const FrameView& frame, M& message) {
-    return message.decode(frame.payload) || fail("the guest sent a malformed message");
-  }
-
-  bool frame(const FrameView& f);
-  bool connection_frame(const FrameView& f);
-  bool process_frame(ChannelId id, Channel& channel, const FrameView& f);
-  bool reply_frame(ChannelId id, Channel& channel, const FrameView& f);
-  bool output_frame(ChannelId id, Channel& channel, const FrameView& f);
-  bool error_frame(ChannelId id, const FrameView& f);
-  bool file_frame(ChannelId id, Channel& channel, const FrameView& f);
-  bool file_bytes(ChannelId id, Channel& channel, const FrameView& f);
-  bool file_entries(ChannelId id, Channel& channel, const FrameView& f);
-  void leave(ChannelId id, Channel& channel);
-  std::size_t room(std::uint64_t credit) const noexcept;
-  std::size_t send_pieces(ChannelId id, FrameType type, std::string_view bytes);
-};
 
 bool GuestClient::State::frame(const FrameView& f) {
   const auto type = static_cast<FrameType>(f.header.type);
@@ -296,88 +178,6 @@ bool GuestClient::State::reply_frame(ChannelId id, Channel& channel, const Frame
   return fail("the guest answered another question");
 }
 
-bool GuestClient::State::file_bytes(ChannelId id, Channel& channel, const FrameView& f) {
-  const std::uint64_t size = f.payload.size();
-  if (size == 0 || f.header.flags != 0 || channel.request != FrameType::file_read ||
-      f.header.value != channel.offset[0])
-    return fail("the guest sent malformed bytes of a file");
-  if (size > channel.credit || size > channel.most - channel.moved)
-    return fail("the guest sent more of a file than was asked for");
-  channel.credit -= size;
-  channel.moved += size;
-  channel.offset[0] += size;
-  events.on_file_bytes(id, f.payload);
-  return !failed;
-}
-
-bool GuestClient::State::file_entries(ChannelId id, Channel& channel, const FrameView& f) {
-  const FrameType request = channel.request;
-  if (request != FrameType::file_stat && request != FrameType::file_list)
-    return fail("the guest answered another question");
-  FileEntries entries;
-  const bool more = f.header.value == 1;
-  if (f.header.value > 1) return fail("the guest sent a malformed list of files");
-  if (!decode(f, entries)) return false;
-  channel.listed += entries.entries.size();
-  const bool one = request == FrameType::file_stat;
-  if (channel.listed > kMaxListedFiles || (one && (more || channel.listed != 1)) ||
-      (more && entries.entries.empty()))
-    return fail("the guest sent an impossible list of files");
-  channel.listed_bytes += f.payload.size();
-  if (channel.listed_bytes > kMaxListedBytes) {
-    if (more)
-      leave(id, channel);
-    else
-      channels.erase(raw(id));
-    ErrorInfo error;
-    error.code = ErrorCode::too_large;
-    error.message = "the list of files has more than " + std::to_string(kMaxListedBytes) + " bytes";
-    events.on_error(id, error);
-    return !failed;
-  }
-  if (!more) channels.erase(raw(id));
-  events.on_file_entries(id, entries, more);
-  return !failed;
-}
-
-bool GuestClient::State::file_frame(ChannelId id, Channel& channel, const FrameView& f) {
-  const FrameType request = channel.request;
-  switch (static_cast<FrameType>(f.header.type)) {
-    case FrameType::file_entries:
-      return file_entries(id, channel, f);
-    case FrameType::file_bytes:
-      return file_bytes(id, channel, f);
-    case FrameType::file_credit:
-      if (request != FrameType::file_write ||
-          f.header.value > kStdinCreditLimit - channel.stdin_credit)
-        return fail("the guest granted too much input");
-      channel.stdin_credit += f.header.value;
-      if (channel.stdin_open) events.on_file_credit(id);
-      return !failed;
-    case FrameType::file_event: {
-      FileEvent event;
-      if (request != FrameType::file_watch || f.payload.size() > channel.credit)
-        return fail("the guest sent more of a watch than was asked for");
-      if (!decode(f, event)) return false;
-      channel.credit -= f.payload.size();
-      events.on_file_event(id, event);
-      return !failed;
-    }
-    case FrameType::file_end: {
-      const std::uint64_t moved = channel.moved;
-      const bool early = request == FrameType::file_write && channel.stdin_open;
-      if (request == FrameType::file_stat || request == FrameType::file_list || early ||
-          f.header.value != moved)
-        return fail("the guest ended a file operation at the wrong place");
-      channels.erase(raw(id));
-      events.on_file_end(id, moved);
-      return !failed;
-    }
-    default:
-      return fail("the guest sent an unknown frame");
-  }
-}
-
 GuestClient::GuestClient(ClientEvents& events, ClientOptions options)
     : state_(std::make_unique<State>(events, std::move(options))) {
   Hello hello;
@@ -534,42 +334,6 @@ void GuestClient::close_stdin(ChannelId channel) {
   Channel* c = state_->find(channel);
   if (!c || !c->process() || !std::exchange(c->stdin_open, false)) return;
   state_->send(FrameType::stdin_close, raw(channel), 0, {});
-}
-
-std::optional<ChannelId> GuestClient::file(FrameType operation, const FileRequest& request,
-                                           std::string* why) {
-  std::string wrong = state_->failed ? state_->failure : request.check();
-  if (!wrong.empty()) {
-    if (why) *why = std::move(wrong);
-    return std::nullopt;
-  }
-  const ChannelId id = state_->open(operation, payload_of(request));
-  Channel& channel = state_->channels.at(raw(id));
-  channel.credit = request.window;
-  channel.offset[0] = request.offset;
-  channel.most = std::min(request.length, kNever - request.offset);
-  channel.stdin_open = operation == FrameType::file_write;
-  return id;
-}
-
-std::optional<std::size_t> GuestClient::write_file(ChannelId channel, std::string_view bytes) {
-  Channel* c = state_->find(channel);
-  if (!c || !c->file() || !c->stdin_open) return std::nullopt;
-  const std::size_t size = std::min(bytes.size(), file_room(channel));
-  c->stdin_credit -= size;
-  c->moved += size;
-  return state_->send_pieces(channel, FrameType::file_data, bytes.substr(0, size));
-}
-
-std::size_t GuestClient::file_room(ChannelId channel) const noexcept {
-  const Channel* c = std::as_const(*state_).find(channel);
-  return !c || !c->file() || !c->stdin_open ? 0 : state_->room(c->stdin_credit);
-}
-
-void GuestClient::commit_file(ChannelId channel) {
-  Channel* c = state_->find(channel);
-  if (!c || !c->file() || !std::exchange(c->stdin_open, false)) return;
-  state_->send(FrameType::file_commit, raw(channel), 0, {});
 }
 
 std::size_t GuestClient::State::room(std::uint64_t credit) const noexcept {

@@ -4,43 +4,27 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "sandforge/ext/host_executor.h"
 #include "sandforge/guest_link/abi_glue.hpp"
-#include "sandforge/wire/guest/client.hpp"
+#include "sandforge/wire/guest/listeners.hpp"
 
 namespace sandforge::guest_link {
 
 namespace guest = wire::guest;
 
-// What one channel of the connection tells its owner. The last call is one of on_end, on_reply,
-// on_file_end, on_error and on_lost, or the on_file_entries that none follow.
-class ChannelListener {
+// What one channel of the connection tells its owner. The last call is one of on_end, on_done, a
+// reply, on_file_end, on_error and on_lost, or the on_file_entries that none follow.
+class ChannelListener : public guest::Listener {
  public:
-  virtual ~ChannelListener() = default;
-  virtual void on_started(const guest::Started&) {}
-  virtual void on_output(guest::StreamId, std::string_view) {}
-  virtual void on_stdin_credit() {}
-  virtual void on_stdin_closed() {}
-  virtual void on_exited(const guest::Exit&) {}
-  virtual void on_end(const guest::End&) {}
-  virtual void on_done(std::uint64_t) {}
-  virtual void on_list(const guest::ListReply&) {}
-  virtual void on_environment(const guest::EnvReply&) {}
-  virtual void on_info(const guest::InfoReply&) {}
-  virtual void on_file_entries(const guest::FileEntries&, bool /*more*/) {}
-  virtual void on_file_bytes(std::string_view) {}
-  virtual void on_file_credit() {}
-  virtual void on_file_event(const guest::FileEvent&) {}
-  virtual void on_file_end() {}
-  virtual void on_error(const guest::ErrorInfo& error) = 0;
+  void on_error(const guest::ErrorInfo& error) override = 0;
   virtual void on_lost(bool may_have_started) = 0;
 };
 
 // Lives until its stream's done, also when nobody holds it any more. All of it on the lane.
-class GuestLink final : public guest::ClientEvents, public std::enable_shared_from_this<GuestLink> {
+class GuestLink final : private guest::Listeners<ChannelListener>,
+                        public std::enable_shared_from_this<GuestLink> {
  public:
   // A guest that says nothing for `silence_ms` while something is asked of it is silent. Counted by
   // a timer, each round of it once, however long that took: the time in which this process was
@@ -86,7 +70,7 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
                            std::shared_ptr<ChannelListener> listener);
   // The same for a channel that was opened on the client.
   void listen(guest::ChannelId channel, std::shared_ptr<ChannelListener> listener) {
-    listeners_.emplace(channel, std::move(listener));
+    add(channel, std::move(listener));
     if (tick_ == nullptr) watch();
   }
   // Gives a channel up: its listener hears nothing more.
@@ -117,26 +101,8 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
 
  private:
   void on_hello(const guest::HelloReply&) override;
-  void on_started(guest::ChannelId, const guest::Started&) override;
-  void on_output(guest::ChannelId, guest::StreamId, std::uint64_t, std::string_view) override;
-  void on_stdin_credit(guest::ChannelId) override;
-  void on_stdin_closed(guest::ChannelId, int) override;
-  void on_exited(guest::ChannelId, const guest::Exit&) override;
-  void on_end(guest::ChannelId, const guest::End&) override;
-  void on_done(guest::ChannelId, std::uint64_t) override;
-  void on_list(guest::ChannelId, const guest::ListReply&) override;
-  void on_environment(guest::ChannelId, const guest::EnvReply&) override;
-  void on_info(guest::ChannelId, const guest::InfoReply&) override;
-  void on_file_entries(guest::ChannelId, const guest::FileEntries&, bool more) override;
-  void on_file_bytes(guest::ChannelId, std::string_view) override;
-  void on_file_credit(guest::ChannelId) override;
-  void on_file_event(guest::ChannelId, const guest::FileEvent&) override;
-  void on_file_end(guest::ChannelId, std::uint64_t) override;
-  void on_error(guest::ChannelId, const guest::ErrorInfo&) override;
   void on_lost(guest::ChannelId, bool) override;
 
-  std::shared_ptr<ChannelListener> listener(guest::ChannelId channel) const;
-  std::shared_ptr<ChannelListener> take(guest::ChannelId channel);
   void data(std::string_view bytes);
   bool feed(std::string_view bytes);
   void ended(const sf_error* error);
@@ -158,7 +124,6 @@ class GuestLink final : public guest::ClientEvents, public std::enable_shared_fr
   std::function<void(const Failure*)> ready_;
   std::function<void()> when_ended_;
   std::vector<guest::ProcessId> forgotten_;
-  std::unordered_map<guest::ChannelId, std::shared_ptr<ChannelListener>> listeners_;
   std::shared_ptr<GuestLink> self_;  // until the stream's done
   std::vector<std::function<void()>> after_;
   std::vector<std::weak_ptr<ChannelListener>> stalled_;

@@ -44,7 +44,7 @@ class Utf8Decoder {
   std::size_t pending() const noexcept { return size_; }
 
  private:
-  friend bool is_valid_utf8(std::string_view bytes) noexcept;
+  friend class Utf8Check;
 
   enum class Step : std::uint8_t { more, done, bad, bad_again };
   // Feeds one byte. `bad_again`: what was held is bad, and the byte must be fed once more.
@@ -58,6 +58,19 @@ class Utf8Decoder {
   std::uint8_t length_ = 0;  // bytes of the sequence that is being read
   std::uint8_t lower_ = 0x80;
   std::uint8_t upper_ = 0xBF;
+};
+
+// Whether a text that arrives in chunks of any size is valid. Copies go on from where it stands.
+// One object belongs to one text and is not thread-safe.
+class Utf8Check {
+ public:
+  // False as soon as it cannot become valid any more; what comes then is not to be asked about.
+  bool take(std::string_view bytes) noexcept;
+  // Whether it could end here: no sequence is cut short.
+  bool whole() const noexcept { return decoder_.pending() == 0; }
+
+ private:
+  Utf8Decoder decoder_;
 };
 
 }  // namespace sandforge
