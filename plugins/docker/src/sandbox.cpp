@@ -19,8 +19,8 @@ constexpr milliseconds kBuildLook{2000};
 // For a look at what became of a container: somebody waits for the end of a command.
 constexpr milliseconds kLookTime = std::chrono::seconds(10);
 constexpr milliseconds kLookNap{50};
-constexpr int kEndedNaps = 10;   // half a second
-constexpr int kGoingNaps = 200;  // ten seconds
+constexpr int kEndedLooks = 10;   // half a second
+constexpr int kGoingLooks = 200;  // ten seconds
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -384,7 +384,7 @@ Task<void> DockerSandbox::explain_loss(std::shared_ptr<GuestLink> link, std::str
         co_await engine().call("GET", look_path(container), std::string(), kLookTime);
     removed = answer.status == 404;
     now = wire::read_container(answer.body);
-    const int most = now && now->is_going() ? kGoingNaps : kEndedNaps;
+    const int most = now && now->is_going() ? kGoingLooks : kEndedLooks;
     if (removed || naps >= most) break;
     co_await plugin::sleep_for(kLookNap);
   }

@@ -83,8 +83,9 @@ ends_by() {
 goes_on() {
   [[ $(sf "$1" exec "$session" -- sh -c 'wc -l <ran') == "$runs" ]] || fail "it ran again, or not at all"
   [[ $(container "$session") == "$id" ]] || fail "another container was made"
-  ! docker exec "$id" sh -c 'ps | grep -q "[s]leep 50"' || fail "the command runs on"
+  stopped || fail "the command runs on"
 }
+stopped() { ! docker exec "$id" sh -c 'ps | grep -q "[s]leep 50"'; }
 
 configure guest ""
 configure quick "    guestSilenceMs: 800"
@@ -136,7 +137,7 @@ grep -q "does not answer in time" "$work/said" || fail "it does not say why: $(c
 kill -CONT "$(cat "$(cat "$engine/place")/pid")"
 goes_on quick
 
-# One that keeps its containers over its own end: what it cannot end is ended with the next command.
+# One that keeps its containers over its own end: what was cut off goes on, and can be seen and ended.
 "$here/engine.sh" kill "$engine"
 "$here/engine.sh" again "$engine" --live-restore
 runs=2
@@ -144,7 +145,13 @@ begin guest
 "$here/engine.sh" kill "$engine"
 ends_by TRANSPORT_LOST docker.engine_lost
 "$here/engine.sh" again "$engine" --live-restore
-goes_on guest
+[[ $(sf guest exec "$session" -- sh -c 'wc -l <ran') == "$runs" ]] || fail "it ran again, or not at all"
+[[ $(container "$session") == "$id" ]] || fail "another container was made"
+sf guest ps "$session" >"$work/out"
+process=$(awk '$3 == "running" { print $1 }' "$work/out")
+[[ -n $process ]] || fail "the command that was cut off is not listed: $(cat "$work/out")"
+sf guest kill "$session" "$process" || fail "$(cat "$work/out")"
+eventually stopped || fail "it cannot be ended"
 sf guest rm "$session" >/dev/null
 
 # Images: missing where none may be pulled, and a registry that refuses or has none.
@@ -169,7 +176,7 @@ echo "/:nobody:nothing" >"$work/httpd.conf"
 busybox httpd -f -p "127.0.0.1:$port" -h "$work/www" -c "$work/httpd.conf" &
 server=$!
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
-refused docker.image_pull_failed "no basic auth credentials" sf image --json start --session faults-image
+refused docker.image_pull_failed "the option registries has the credentials" sf image --json start --session faults-image
 grep -q '"code": "UNAUTHENTICATED"' "$work/out" || fail "a pull that is denied: $(cat "$work/out")"
 echo "    pullPolicy: never" >>"$work/image.yaml"
 refused docker.image_missing "pullPolicy is never" sf image --json start --session faults-image
