@@ -112,6 +112,10 @@ Task<void> Engine::connect() {
   if (version_) co_return;
   if (!calls_) co_await read_certificates();
   const HttpAnswer answer = co_await ping();
+  if (answer.status == 400 && answer.body.find("HTTPS server") != std::string::npos)
+    throw fault(Code::unauthenticated, "docker.tls",
+                "the Docker engine at " + shown() + " wants TLS: DOCKER_TLS_VERIFY and " +
+                    "DOCKER_CERT_PATH, or the option engine, say how");
   throw_if_refused(answer, "reach the engine");
   agree(answer);
 }

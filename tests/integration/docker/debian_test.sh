@@ -48,7 +48,7 @@ sandbox:
       volumes: {$work/repo: "$work/repo:ro"}
 END
 sf() { "$program" --config "$work/c.yaml" --state "$work/state" "$@" </dev/null; }
-setup='apt-get install -y -q --no-install-recommends tree && tree --version >version'
+setup='apt-get update -q && apt-get install -y -q --no-install-recommends tree && tree --version >version'
 id=$(sf build --repo "file://$work/repo" --setup "$setup" 2>"$work/log") || fail "$(tail -40 "$work/log")"
 grep -q "apt" "$work/log" || fail "nothing was installed: $(cat "$work/log")"
 

@@ -183,7 +183,7 @@ refused docker.image_missing "pullPolicy is never" sf image --json start --sessi
 [[ -z $(docker ps -aq --filter label=mastra.sandbox) ]] || fail "a container is left"
 
 # A disk that is full in a build: the step says so, or else the engine when it keeps what a step did.
-SANDFORGE_ENGINE_SIZE=48m "$here/engine.sh" start "$engine-small"
+SANDFORGE_ENGINE_SIZE=48m env -u DOCKER_HOST "$here/engine.sh" start "$engine-small"
 DOCKER_HOST=$(cat "$engine-small/host")
 git init -q "$work/repo"
 git -C "$work/repo" -c user.name=t -c user.email=t@invalid commit -q --allow-empty -m first
@@ -191,7 +191,7 @@ configure build "    template:
       volumes: {/usr: \"/usr:ro\", /usr/lib: \"/lib:ro\", /usr/lib64: \"/lib64:ro\", $work: $work}"
 build() { sf build build --repo "file://$work/repo" --setup "$1" >"$work/out" 2>&1; }
 free=$(df --output=avail -k "$(cat "$engine-small/place")/data" | tail -1)
-! build "head -c 100000000 /dev/zero >big" || fail "a build on a full disk"
+! build "dd if=/dev/zero of=big bs=1M count=100" || fail "a build on a full disk"
 grep -q "No space left on device" "$work/out" || fail "it does not say why: $(cat "$work/out")"
 ! build "head -c $((free * 700)) /dev/urandom >big" || fail "a build on a disk that is too small"
 grep -q "no space left on device" "$work/out" || fail "it does not say why: $(cat "$work/out")"
