@@ -28,6 +28,10 @@ serve_private "$work" "$SANDFORGE_CONFORMANCE_REPOSITORY_TOKEN"
 SANDFORGE_CONFORMANCE_REPOSITORY=$url
 export SANDFORGE_CONFORMANCE_REPOSITORY SANDFORGE_CONFORMANCE_REPOSITORY_TOKEN
 
+# Its builders see nothing of this machine but git, and its network: the scanner would read all.
+private=$(dirname "$options")/builds_private.json
+"$program" conformance "$plugin" --options "$private" --include 'cases.E07*'
+
 rows=()
-for row in $(seq -f %02g 4 16); do rows+=(--include "cases.E$row*"); done
+for row in 04 05 06 08 09 10 11 12 13 14 15 16; do rows+=(--include "cases.E$row*"); done
 "$program" conformance "$plugin" --options "$options" --jobs 2 "${rows[@]}"
