@@ -19,8 +19,9 @@ struct Io {
   enum class What : std::uint8_t { moved, end, wants_read, wants_write, failed };
   What what = What::failed;
   std::size_t bytes = 0;
-  int number = 0;   // errno, or 0
-  std::string why;  // of a failure
+  int number = 0;       // errno, or 0
+  std::string why;      // of a failure
+  bool of_tls = false;  // it is no failure of the socket
 };
 
 // How bytes get through a socket, which stays its owner's.

@@ -122,6 +122,7 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
     Error error(number == EACCES || number == EPERM ? Status::forbidden : Status::transport_lost,
                 fmt::format("cannot connect to {}: {}", whole_name(), why), "http.connect");
     if (number != 0) error.details.set("errno", number);
+    if (of_tls_) error.details.set("tls", true);
     finish(std::move(error));
   }
 
@@ -139,7 +140,8 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   }
 
   // What one address said; the last one's word is the error.
-  void failed(int number, const std::string& why = {}) {
+  void failed(int number, const std::string& why = {}, bool of_tls = false) {
+    of_tls_ = of_tls;
     why_ = why.empty() ? std::string(std::strerror(number)) : why;
     number_ = number;
     drop();
@@ -296,8 +298,8 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
                        [self = shared_from_this(), connection] { self->shake(connection); });
       return;
     }
-    failed(io.number,
-           io.what == Io::What::end ? "the other end has closed the connection" : io.why);
+    failed(io.number, io.what == Io::What::end ? "the other end has closed the connection" : io.why,
+           io.of_tls);
   }
 
   const Lane lane_;
@@ -312,6 +314,7 @@ class Dialer final : public Connector, public std::enable_shared_from_this<Diale
   std::shared_ptr<Connection> connection_;
   std::string why_;
   int number_ = 0;
+  bool of_tls_ = false;
   std::string ask_;  // of the proxy
   std::size_t asked_ = 0;
   std::unique_ptr<AnswerParser> answer_;

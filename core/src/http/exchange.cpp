@@ -231,7 +231,7 @@ void Exchange::wait_to_send(Io::What what) {
 // The answer may be there all the same: it says why the rest is not wanted.
 void Exchange::send_failed(const Io& io) {
   if (again()) return;
-  if (phase_ == SF_HTTP_NOT_SENT) return finish(lost(io.why, io.number));
+  if (phase_ == SF_HTTP_NOT_SENT) return finish(lost(io));
   if (messages_.close_came) return finish(std::nullopt);
   send_failed_ = true;
   std::string().swap(out_);
@@ -433,7 +433,7 @@ void Exchange::read_ended() {
 
 void Exchange::read_failed(const Io& io) {
   if (again()) return;
-  finish(lost(io.why, io.number));
+  finish(lost(io));
 }
 
 // ---- The end
@@ -468,6 +468,13 @@ Error Exchange::lost(const std::string& why, int number) const {
               fmt::format("the connection to {} was lost: {}", client_->dial().address.name(), why),
               "http.lost");
   if (number != 0) error.details.set("errno", number);
+  return error;
+}
+
+// With what is TLS's own: a server refuses a certificate only after the handshake.
+Error Exchange::lost(const Io& io) const {
+  Error error = lost(io.why, io.number);
+  if (io.of_tls) error.details.set("tls", true);
   return error;
 }
 

@@ -106,6 +106,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
 
   std::chrono::seconds keep() const;
   Error lost(const std::string& why, int number) const;
+  Error lost(const Io& io) const;
   Error garbled(const std::string& why) const;
   void moved() noexcept { moved_at_ = Clock::now(); }
   void arm();

@@ -137,10 +137,12 @@ class TlsTransport final : public Transport {
     if (verdict != X509_V_OK) {
       io.why =
           std::string("its certificate is not accepted: ") + X509_verify_cert_error_string(verdict);
+      io.of_tls = true;
     } else if (ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
       io.why = "the other end has closed the connection without a word";
     } else if (const char* reason = ERR_reason_error_string(code); code != 0 && reason != nullptr) {
       io.why = std::string("TLS: ") + reason;
+      io.of_tls = true;
     } else {
       io.why = number != 0 ? std::strerror(number) : "TLS failed";
     }

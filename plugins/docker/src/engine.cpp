@@ -49,6 +49,12 @@ std::string system_text(const Error& why) {
 Error Engine::unreachable(const Error& why) const {
   const json::Value* given = why.details().find("reason");
   const std::string reason = given != nullptr && given->is_string() ? given->as_string() : "";
+  if (why.details().find("tls") != nullptr)
+    return fault(Code::unauthenticated, "docker.tls",
+                 "no trust between this client and the Docker engine at " + shown() + ": " +
+                     why.message() + ": ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, or the " +
+                     "option engine, must belong to that engine")
+        .may_have_started(why.may_have_started());
   if (reason != "http.connect" && reason != "http.timeout") return why;
   Error error = why.code() == Code::timeout
                     ? fault(Code::timeout, "docker.timeout",
@@ -106,6 +112,10 @@ Task<void> Engine::connect() {
   if (version_) co_return;
   if (!calls_) co_await read_certificates();
   const HttpAnswer answer = co_await ping();
+  if (answer.status == 400 && answer.body.find("HTTPS server") != std::string::npos)
+    throw fault(Code::unauthenticated, "docker.tls",
+                "the Docker engine at " + shown() + " wants TLS: DOCKER_TLS_VERIFY and " +
+                    "DOCKER_CERT_PATH, or the option engine, say how");
   throw_if_refused(answer, "reach the engine");
   agree(answer);
 }

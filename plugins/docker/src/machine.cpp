@@ -79,10 +79,16 @@ Task<std::optional<wire::ContainerInfo>> Machines::find() {
 
 // ---- The image
 
+// An engine answers 500 for whatever a registry refuses: only the registry's words tell it.
 Error Machines::pull_failed(const std::string& image, const std::string& why, Code code) const {
-  return fault(code, "docker.image_pull_failed",
-               "Failed to pull Docker image '" + image + "': " + why)
-      .detail("image", image);
+  const auto said = [&why](const char* words) { return why.find(words) != std::string::npos; };
+  if (said("unauthorized") || said("no basic auth credentials")) code = Code::unauthenticated;
+  if (said("toomanyrequests")) code = Code::rate_limited;
+  std::string message = "Failed to pull Docker image '" + image + "': " + why;
+  if (code == Code::unauthenticated)
+    message += ": the option registries has the credentials of a registry, here of " +
+               wire::registry_of(image);
+  return fault(code, "docker.image_pull_failed", std::move(message)).detail("image", image);
 }
 
 Task<void> Machines::need_image(std::string image) {

@@ -229,6 +229,7 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
     for (const auto& [name, text] : value->as_object())
       env.emplace_back(name, text.as_string());
   host_config = read_host_config(given);
+  read_only_root = given.boolean("readonlyRootfs").value_or(false);
   guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
   guest = read_guest(given, opening.host());
   const Document of_template = given.document("template");

@@ -43,6 +43,8 @@ class ProviderOptions {
   std::string build_network;                     // of containers that build; empty: the engine's
   std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"
   std::chrono::seconds stop_timeout{10};
+  // Files change in mounts alone, which no checkpoint has.
+  bool read_only_root = false;
   milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
 

@@ -16,6 +16,11 @@ constexpr std::size_t kRequestsKept = 1024;
 constexpr milliseconds kCaptureNap{50};
 constexpr milliseconds kGrace{2000};  // of commands, when their machine ends
 constexpr milliseconds kBuildLook{2000};
+// For a look at what became of a container: somebody waits for the end of a command.
+constexpr milliseconds kLookTime = std::chrono::seconds(10);
+constexpr milliseconds kLookNap{50};
+constexpr int kEndedLooks = 10;   // half a second
+constexpr int kGoingLooks = 200;  // ten seconds
 
 // "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
 std::int64_t time_of(const std::string& text) {
@@ -52,6 +57,28 @@ std::optional<Failure> failure_of(const std::exception_ptr& error) {
   } catch (const std::exception& why) {
     return Failure{SF_INTERNAL, "docker.guest", why.what(), {}, 0, false};
   }
+}
+
+std::string look_path(const std::string& id) {
+  return "/containers/" + id + "/json";
+}
+
+// The engine went with the connection, or says nothing any more.
+Failure engine_lost(const std::exception_ptr& error) {
+  std::string why = "it cannot be asked";
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& failed) {
+    why = failed.what();
+  }
+  return Failure{SF_TRANSPORT_LOST,
+                 "docker.engine_lost",
+                 "the connection to the container was lost, and whether the command still runs is "
+                 "not known: " +
+                     why,
+                 {},
+                 0,
+                 false};
 }
 
 // A request to the guest whose answer is an end.
@@ -244,6 +271,11 @@ Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
   out.metadata.set("image", found->image);
   out.metadata.set("workingDirectory", found->working_directory);
   if (found->oom_killed) out.metadata.set("oomKilled", true);
+  // Names alone: what the machine was made with, also where the options say something else by now.
+  json::Array variables;
+  for (const std::string& entry : found->env)
+    variables.emplace_back(entry.substr(0, entry.find('=')));
+  out.metadata.set("variables", std::move(variables));
   co_return out;
 }
 
@@ -277,7 +309,10 @@ void DockerSandbox::watch_link(const std::shared_ptr<GuestLink>& link) {
     plugin::Coroutine::launch<void>(
         lane(), plugin::StopToken(),
         [this, keep, lost, container] { return explain_loss(lost, container); },
-        [lost](const std::exception_ptr&, plugin::Void*) { lost->let_go(); });
+        [lost](const std::exception_ptr& error, plugin::Void*) {
+          if (error) lost->lost_means(engine_lost(error));
+          lost->let_go();
+        });
   });
   // Whoever is paused says nothing, and is not lost.
   link->when_silent([this, alive, weak, container = container_] {
@@ -286,7 +321,12 @@ void DockerSandbox::watch_link(const std::shared_ptr<GuestLink>& link) {
     const plugin::detail::Ref<plugin::detail::Object> keep(*this);
     plugin::Coroutine::launch<bool>(
         lane(), plugin::StopToken(), [this, keep, container] { return is_paused(container); },
-        [this, keep, silent](const std::exception_ptr&, bool* paused) {
+        [this, keep, silent](const std::exception_ptr& error, bool* paused) {
+          if (error) {
+            // It was asked, and need not be asked again.
+            silent->lost_means(engine_lost(error));
+            silent->when_lost(nullptr);
+          }
           if (paused == nullptr || !*paused) return silent->let_go();
           plugin::Log::debug("a guest says nothing, because its container is paused", {});
           watch_link(silent);
@@ -296,7 +336,8 @@ void DockerSandbox::watch_link(const std::shared_ptr<GuestLink>& link) {
 }
 
 Task<bool> DockerSandbox::is_paused(std::string container) {
-  const HttpAnswer answer = co_await engine().call("GET", "/containers/" + container + "/json");
+  const HttpAnswer answer =
+      co_await engine().call("GET", look_path(container), std::string(), kLookTime);
   const auto now = wire::read_container(answer.body);
   co_return answer.status == 200 && now && now->paused;
 }
@@ -333,15 +374,25 @@ Task<void> DockerSandbox::join_guest(wire::ContainerInfo container,
                      why);
 }
 
-// What became of a machine whose connection was lost while it did something.
+// What became of a machine whose connection was lost while it did something. The connection ends
+// with its processes, before the engine says that it ended, and who removes it ends it first.
 Task<void> DockerSandbox::explain_loss(std::shared_ptr<GuestLink> link, std::string container) {
-  const HttpAnswer answer = co_await engine().call("GET", "/containers/" + container + "/json");
-  const auto now = wire::read_container(answer.body);
+  std::optional<wire::ContainerInfo> now;
+  bool removed = false;
+  for (int naps = 0;; ++naps) {
+    const HttpAnswer answer =
+        co_await engine().call("GET", look_path(container), std::string(), kLookTime);
+    removed = answer.status == 404;
+    now = wire::read_container(answer.body);
+    const int most = now && now->is_going() ? kGoingLooks : kEndedLooks;
+    if (removed || naps >= most) break;
+    co_await plugin::sleep_for(kLookNap);
+  }
   Failure failure;
   failure.code = SF_TRANSPORT_LOST;
   failure.reason = "docker.stream";
   failure.message = "the connection to the container's guest was lost";
-  if (answer.status == 404) {
+  if (removed) {
     failure.code = SF_GONE;
     failure.reason = "docker.gone";
     failure.message = "the container was removed while the command ran";

@@ -36,7 +36,9 @@ class DockerSandbox : public plugin::CoSandbox,
   void with_guest(guest_link::GuestFn then) override;
   std::function<bool()> missing_root() const override;
 
-  plugin::BasicSnapshots<plugin::Coroutine>* snapshots() override { return this; }
+  plugin::BasicSnapshots<plugin::Coroutine>* snapshots() override {
+    return options_->read_only_root ? nullptr : this;
+  }
   Task<std::optional<plugin::Checkpoint>> create(std::string name, plugin::StopToken stop) override;
   Task<std::vector<plugin::Checkpoint>> list(plugin::StopToken stop) override;
   Task<void> remove(std::string name, plugin::StopToken stop) override;

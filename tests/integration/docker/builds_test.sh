@@ -23,25 +23,9 @@ fail() {
 }
 command -v git >/dev/null || { echo "SKIPPED: there is no git"; exit 77; }
 
-# A repository that only this token may read.
-mkdir "$work/www"
-git init -q "$work/seed"
-echo "$canary" | sha256sum >"$work/seed/name"
-git -C "$work/seed" add name
-git -C "$work/seed" -c user.name=t -c user.email=t@invalid commit -q -m first
-git clone -q --bare "$work/seed" "$work/www/private"
-git -C "$work/www/private" update-server-info
-echo "/:x-access-token:$canary" >"$work/httpd.conf"
-for _ in $(seq 20); do
-  port=$((20000 + RANDOM % 20000))
-  busybox httpd -f -p "127.0.0.1:$port" -h "$work/www" -c "$work/httpd.conf" &
-  server=$!
-  until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || ! kill -0 "$server" 2>/dev/null; do :; done
-  ! kill -0 "$server" 2>/dev/null || break
-done
-url=http://127.0.0.1:$port/private
-! git -c credential.helper= ls-remote "$url" >/dev/null 2>&1 </dev/null ||
-  fail "the repository is not private: nothing is tested"
+# shellcheck source=private_repository.sh
+. "$(dirname "${BASH_SOURCE[0]}")/private_repository.sh"
+serve_private "$work" "$canary"
 
 cat >"$work/c.yaml" <<END
 sandbox:
@@ -79,7 +63,7 @@ scanner='(while :; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline >>scanned; s
 id=$(build --setup "$scanner" 2>"$work/log") || fail "$(cat "$work/log")"
 rm "$work/watching"
 wait "$watcher" || true
-grep -qa "git.clone.*127.0.0.1:$port/private" "$work/cmdlines" || fail "no process was seen: nothing is tested"
+grep -qa "git.clone.*${url#http://}" "$work/cmdlines" || fail "no process was seen: nothing is tested"
 absent "$work/cmdlines" "the arguments of a process"
 absent "$work/log" "the log"
 no_container "after a build"

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # One engine for all tests that need a real one:
 #
-#   engine.sh start FOLDER      starts it, and makes the image sandforge-test-busybox
-#   engine.sh run FOLDER CMD …  runs CMD with DOCKER_HOST set
-#   engine.sh stop FOLDER       ends it, and removes everything of it
+#   engine.sh start FOLDER [OPTION …]  starts it, and makes the image sandforge-test-busybox
+#   engine.sh run FOLDER CMD …         runs CMD with DOCKER_HOST set
+#   engine.sh stop FOLDER              ends it, and removes everything of it
+#   engine.sh kill FOLDER              SIGKILL for a dockerd of its own and its containerd
+#   engine.sh again FOLDER [OPTION …]  starts it again
 #
+# OPTIONs are dockerd's. With SANDFORGE_ENGINE_SIZE=64m what it stores has no more room than that.
 # Where DOCKER_HOST names an engine, that one is used, and only the image and the volumes of guests
 # are removed again. Else a dockerd of its own is started, which needs root. FOLDER keeps what the
 # calls must know of each other. Exit code 77: skipped, with the reason.
@@ -26,19 +29,31 @@ start_daemon() {
   local place
   place=$(mktemp -d /tmp/sandforge-engine-XXXXXX)
   echo "$place" >"$state/place"
-  setsid dockerd --host "unix://$place/docker.sock" --data-root "$place/data" \
-    --exec-root "$place/exec" --pidfile "$place/pid" --bridge none --iptables=false \
-    >"$place/log" 2>&1 </dev/null &
-  export DOCKER_HOST=unix://$place/docker.sock
-  for _ in $(seq 300); do
-    ! docker version >/dev/null 2>&1 || return 0
-    kill -0 $! 2>/dev/null || break
-    sleep 0.1
-  done
+  mkdir "$place/data"
+  [[ -z ${SANDFORGE_ENGINE_SIZE:-} ]] ||
+    mount -t tmpfs -o "size=$SANDFORGE_ENGINE_SIZE" tmpfs "$place/data"
+  launch_daemon "$@" && return 0
   local last
   last=$(tail -1 "$place/log")
   stop_daemon
   skip "dockerd does not start here: $last"
+}
+
+launch_daemon() {
+  local place
+  place=$(cat "$state/place")
+  # Of a killed one: it may still be there as a zombie.
+  rm -f "$place/pid" "$place/exec/containerd/containerd.pid"
+  setsid dockerd --host "unix://$place/docker.sock" --data-root "$place/data" \
+    --exec-root "$place/exec" --pidfile "$place/pid" --bridge none --iptables=false "$@" \
+    >"$place/log" 2>&1 </dev/null &
+  export DOCKER_HOST=unix://$place/docker.sock
+  for _ in $(seq 300); do
+    ! docker version >/dev/null 2>&1 || return 0
+    kill -0 $! 2>/dev/null || return 1
+    sleep 0.1
+  done
+  return 1
 }
 
 stop_daemon() {
@@ -100,7 +115,7 @@ case $verb in
     elif ! command -v dockerd >/dev/null; then
       skip "no DOCKER_HOST is set, and there is no dockerd (package docker.io)"
     else
-      start_daemon
+      start_daemon "$@"
     fi
     echo "$DOCKER_HOST" >"$state/host"
     import_image
@@ -114,14 +129,26 @@ case $verb in
     export DOCKER_HOST
     exec "$@"
     ;;
+  kill)
+    place=$(cat "$state/place")
+    kill -9 "$(cat "$place/pid")"
+    kill -9 "$(cat "$place/exec/containerd/containerd.pid")" 2>/dev/null || true
+    ;;
+  again)
+    launch_daemon "$@" || { tail -3 "$(cat "$state/place")/log" >&2; exit 1; }
+    ;;
   stop)
-    if [[ -e $state/host ]]; then
+    if [[ -e $state/place ]]; then
+      # One that was killed left processes of its containers, which only it can end.
+      DOCKER_HOST=unix://$(cat "$state/place")/docker.sock docker version >/dev/null 2>&1 ||
+        launch_daemon || true
+      stop_daemon
+    elif [[ -e $state/host ]]; then
       DOCKER_HOST=$(cat "$state/host")
       export DOCKER_HOST
       docker rmi -f "$image" >/dev/null || true
       docker volume ls -q --filter label=sandforge.guest | xargs -r docker volume rm >/dev/null || true
     fi
-    [[ ! -e $state/place ]] || stop_daemon
     rm -rf "$state"
     ;;
   *)

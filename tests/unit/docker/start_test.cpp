@@ -224,6 +224,32 @@ TEST_CASE("an image that is missing is pulled, and a failure that hides in the s
   }
 }
 
+TEST_CASE("a registry that wants to know who asks is told apart, whatever the engine answers") {
+  struct Row {
+    std::uint32_t status;
+    const char* body;
+    sf_status code;
+  };
+  for (const Row& row : {
+           Row{500, R"({"message":"unauthorized: authentication required"})", SF_UNAUTHENTICATED},
+           Row{500, R"({"message":"Head \"…\": no basic auth credentials"})", SF_UNAUTHENTICATED},
+           Row{200, R"({"error":"unauthorized: incorrect username or password"})",
+               SF_UNAUTHENTICATED},
+           Row{200, R"({"error":"toomanyrequests: you have reached your limit"})", SF_RATE_LIMITED},
+           Row{500, R"({"message":"received unexpected HTTP status: 502"})", SF_UNAVAILABLE},
+       }) {
+    CAPTURE(row.body);
+    FakeEngine engine;
+    engine.on("GET /images/node:22-slim/json", {Answer(404)});
+    engine.on("POST /images/create", {Answer(row.status, row.body)});
+    const auto failure = engine.try_start().failure;
+    CHECK(failure.code == row.code);
+    const bool told = failure.message.find("the option registries") != std::string::npos;
+    CHECK(told == (row.code == SF_UNAUTHENTICATED));
+    CHECK_FALSE(engine.called("POST /containers"));
+  }
+}
+
 TEST_CASE("the pull policy and the registry's credentials") {
   {
     FakeEngine engine(R"({"pullPolicy":"never"})");

@@ -15,6 +15,7 @@
 #include "procedure.hpp"
 #include "random.hpp"
 #include "sandforge/support/encoding.hpp"
+#include "sandforge/support/template.hpp"
 
 namespace sandforge::conformance {
 namespace {
@@ -224,37 +225,94 @@ std::string seen_inside(Host& host, Sandbox& sandbox, const std::string& secret)
   for (const auto& form : disguises(secret)) {
     // The pattern does not find itself in its own command line.
     const std::string pattern = "'[" + form.substr(0, 1) + "]" + form.substr(1) + "'";
-    out += sh(sandbox, "{ env; cat /proc/[0-9]*/cmdline; cat .git/config; grep -rash " + pattern +
-                           " /etc /home /root /tmp /var .; } 2>/dev/null | grep -ao " + pattern)
+    out += sh(sandbox,
+              "{ env; cat /proc/[0-9]*/cmdline; cat .git/config */.git/config; grep -rash " +
+                  pattern + " /etc /home /root /tmp /var .; } 2>/dev/null | grep -ao " + pattern)
                .out;
   }
   return out;
 }
 
+// A private repository that builders of the provider can reach, and what may read it.
+struct PrivateRepository {
+  std::string url;
+  std::string token;
+};
+
+std::optional<PrivateRepository> private_repository() {
+  const char* url = std::getenv("SANDFORGE_CONFORMANCE_REPOSITORY");
+  const char* token = std::getenv("SANDFORGE_CONFORMANCE_REPOSITORY_TOKEN");
+  if (url == nullptr || token == nullptr || *url == '\0' || *token == '\0') return std::nullopt;
+  return PrivateRepository{url, token};
+}
+
+// It keeps what it finds where the template keeps it, and goes on in the background.
+constexpr const char* kScanner =
+    "(while :; do cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline >>scanned; sleep 1; done)"
+    " 2>/dev/null & sleep 2; grep -rs . /tmp /root /home >>scanned; true";
+
+// The head is asked of the repository itself, with the token.
+Recipe of_private(Recipe recipe, const PrivateRepository& repository,
+                  const std::shared_ptr<Asked>& asked) {
+  return with(std::move(recipe), [&](SessionContext& c) {
+    c.setup_command = kScanner;
+    c.repository_access = [asked, repository](Handler<RepositoryAccess> done) {
+      ++asked->access;
+      RepositoryAccess access;
+      access.clone_url = repository.url;
+      access.authorization = Authorization{"bearer", repository.token, {}};
+      std::move(done)(std::move(access));
+    };
+  });
+}
+
+// To the end of the build, with a look at this machine's processes whenever it is asked for.
+Build watched(const Builds& builds, const Recipe& recipe, Build build, const std::string& token) {
+  bool seen = false;
+  const auto over = [&] {
+    if (!seen)
+      for (const auto& form : disguises(token))
+        seen = seen || command_lines().find(form) != std::string::npos;
+    build = builds.get(recipe, build.id);
+    return build.status != BuildStatus::pending && build.status != BuildStatus::building;
+  };
+  if (!eventually(over, 10min)) {
+    findings().add("the build " + build.id.str() + " does not end");
+    throw Abandoned{};
+  }
+  if (seen) findings().add("the secret is in the arguments of a process");
+  return build;
+}
+
 void token_leaves_no_trace(Host& host) {
   const Builds builds(host);
-  const std::string token = "ghs" + host.word("token");
+  const auto repository = private_repository();
+  const std::string token = repository ? repository->token : "ghs" + host.word("token");
   const auto asked = std::make_shared<Asked>();
-  const auto recipe = with_repository(host, recipe_of(host), asked, token, true);
+  const auto recipe = repository ? of_private(recipe_of(host), *repository, asked)
+                                 : with_repository(host, recipe_of(host), asked, token, true);
   const auto resolved = builds.resolve(recipe);
   check_absent(resolved.document.value_or("") + resolved.identity + resolved.family, token,
                "the template");
-  auto build = builds.start(recipe);
-  check_absent(command_lines(), token, "the arguments of a process");
-  build = builds.ended(recipe, build);
-  check_absent(command_lines(), token, "the arguments of a process");
+  const auto build = watched(builds, recipe, builds.start(recipe), token);
   check_absent(builds.everything_about(recipe, build.id), token, "what is told of the build");
 
   const auto sandbox = make(host, recipe);
-  check_absent(texts_of(sandbox->start()), token, "the warnings of a start");
+  const auto started = sandbox->start();
+  check_absent(texts_of(started), token, "the warnings of a start");
   check_absent(json::write(to_json(sandbox->info())), token, "the info of a sandbox");
   check_absent(seen_inside(host, *sandbox, token), token, "the sandbox");
   for (const auto& entry : fs::recursive_directory_iterator(host.base()))
     if (entry.is_regular_file()) check_absent(content(entry.path()), token, "a file of the host");
   if (asked->access == 0) unverified("it asked for no access to the repository");
-  if (build.status != BuildStatus::ready)
-    unverified("no image to look into: the build of a repository that is nowhere ended as " +
-               std::string(to_string(build.status)) + ": " + build.error);
+  if (!repository)
+    unverified("SANDFORGE_CONFORMANCE_REPOSITORY and its _TOKEN name no private repository");
+  CAPTURE(build.error);
+  REQUIRE(to_string(build.status) == "ready");
+  CHECK((started.provenance == Provenance::exact));
+  if (host.has("commands.own")) return;
+  // It has run, and found something at all.
+  CHECK(sh(*sandbox, "test -s scanned || cat */scanned | grep -q .").success);
 }
 
 void head_is_not_to_be_had(Host& host) {
@@ -345,11 +403,54 @@ std::optional<std::string> size_field(const json::Object& fields) {
   return std::nullopt;
 }
 
+std::shared_ptr<Sandbox> boot(Host& host, const Recipe& recipe, const Template& document,
+                              const std::string& name) {
+  auto config = host.config(name);
+  auto context = std::make_shared<SessionContext>(*recipe.context);
+  context->session_id = SessionId(config.id);
+  config.context = std::move(context);
+  config.settings = recipe.settings;
+  config.template_document = [text = document.text()](Handler<std::optional<std::string>> done) {
+    std::move(done)(std::optional<std::string>(text));
+  };
+  return host.make(std::move(config));
+}
+
+// Of a provider without settings of sizes: a template says them itself.
+void no_other_size_of_documents(Host& host) {
+  const Builds builds(host);
+  const auto recipe = fresh_recipe(host);
+  const auto plain =
+      Template::parse(*builds.resolve(recipe).document).with_family(host.word("family"));
+  const auto small = plain.cpu_count(1).memory_mb(512);
+  const auto wait_for = [&](const StartedInfo& started) {
+    if (!started.template_pending)
+      unverified("the start of a session with a new template named no build that is under way");
+    Build build;
+    build.id = BuildId(started.template_pending->str());
+    return builds.ended(recipe, build);
+  };
+  const auto first = wait_for(boot(host, recipe, small, "first")->start());
+  CAPTURE(first.error);
+  REQUIRE(to_string(first.status) == "ready");
+
+  // Another template of the family: what was built stands in for the same sizes, and no others.
+  const auto other = plain.run_cmd("true");
+  const auto same = boot(host, recipe, other.cpu_count(1).memory_mb(512), "same")->start();
+  CHECK((same.provenance == Provenance::family));
+  const auto more = boot(host, recipe, other.cpu_count(2).memory_mb(512), "more")->start();
+  CHECK((more.provenance == Provenance::base));
+  const auto larger = boot(host, recipe, other.cpu_count(1).memory_mb(1024), "larger")->start();
+  CHECK((larger.provenance == Provenance::base));
+  for (const auto* started : {&same, &more, &larger})
+    CHECK(to_string(wait_for(*started).status) == "ready");
+}
+
 void no_other_size(Host& host) {
   const Builds builds(host);
   const auto* fields = host.description().settings_schema.find("properties");
   const auto size = fields == nullptr ? std::nullopt : size_field(fields->as_object());
-  if (!size) unverified("no setting of this provider looks like a size");
+  if (!size) return no_other_size_of_documents(host);
   const auto& field = *fields->find(*size);
   const auto low = limit_of(field, "minimum", 1);
   const auto of_size = [&](std::int64_t value) {

@@ -1,4 +1,5 @@
 // D08, D13, D17: two hosts over one store of sessions.
+#include <algorithm>
 #include <fstream>
 #include <future>
 #include <sstream>
@@ -210,6 +211,42 @@ void credential_is_removed(Host& host) {
   CHECK_FALSE(fresh->exec({"printenv", "CREDENTIAL"}).success);
 }
 
+// Options' variables are those of the machine, from when it was made: the next host's have no
+// effect on it, and it tells which ones it has.
+void keeps_environment(Host& host) {
+  const std::string value = "credential-" + host.setting().token;
+  const auto open_with = [&](const char* name) {
+    json::Object env, changes;
+    env.set(name, value);
+    changes.set("env", std::move(env));
+    return host.open(changes);
+  };
+  const auto config = host.config();
+  const auto first = host.make(open_with("CREDENTIAL"), config);
+  CHECK(first->start().env_names.empty());
+  CHECK(first->exec({"printenv", "CREDENTIAL"}).out == value + "\n");
+  first->stop();
+
+  const auto resumed = host.make(open_with("OTHER"), config);
+  const auto started = resumed->start();
+  CHECK(started.outcome == StartOutcome::connected);
+  CHECK(resumed->exec({"printenv", "CREDENTIAL"}).out == value + "\n");
+  CHECK_FALSE(resumed->exec({"printenv", "OTHER"}).success);
+  const auto told = [&](const std::string& name) {
+    return std::count(started.env_names.begin(), started.env_names.end(), name) == 1;
+  };
+  CHECK(told("CREDENTIAL"));
+  CHECK_FALSE(told("OTHER"));
+  const std::string info = json::write(to_json(resumed->info()));
+  CHECK(info.find("CREDENTIAL") != std::string::npos);
+  CHECK(info.find(value) == std::string::npos);
+
+  resumed->destroy();
+  CHECK(resumed->start().outcome == StartOutcome::created);
+  CHECK(resumed->exec({"printenv", "OTHER"}).out == value + "\n");
+  CHECK_FALSE(resumed->exec({"printenv", "CREDENTIAL"}).success);
+}
+
 }  // namespace
 
 void add_sessions(Procedures& to) {
@@ -219,6 +256,7 @@ void add_sessions(Procedures& to) {
   to["sessions.setup_runs_again"] = setup_runs_again;
   to["sessions.recreate"] = recreate;
   to["sessions.credential_is_removed"] = credential_is_removed;
+  to["sessions.keeps_environment"] = keeps_environment;
 }
 
 }  // namespace sandforge::conformance
