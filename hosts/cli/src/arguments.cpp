@@ -92,6 +92,7 @@ struct Builder {
     add_snapshot();
     add_remove();
     add_build();
+    add_gc();
     add_information();
     add_fault_proxy();
     add_new();
@@ -460,6 +461,43 @@ struct Builder {
     on(sub, [this] { return Subcommand(remove); });
   }
 
+  void add_gc() {
+    auto* sub = app.add_subcommand("gc", "Find what no session needs, and remove it");
+    sub->footer(
+        "Without --remove or --adopt nothing is changed: what would be removed is listed.\n"
+        "Found are\n"
+        "- sandboxes of the providers that belong to no session of this state folder, such\n"
+        "  as after rm --force. A session's sandbox is never touched.\n"
+        "- what providers left behind: remains of builds whose host has ended, images of\n"
+        "  templates that are old by the provider's options. --adopt leaves these.\n"
+        "Other hosts may share an engine or an account, and run commands in sandboxes that\n"
+        "this one knows nothing of: theirs are left out without --other-hosts. With it, they\n"
+        "are ended if they are old enough, whoever uses them: their host is not asked.\n\n" +
+        std::string(kExitCodeTable));
+    sub->add_option("--provider", gc.provider,
+                    "Of this provider only; else of all that the configuration\n"
+                    "names, or of the default one")
+        ->type_name("NAME");
+    sub->add_flag("--remove", gc.remove, "Remove what is found");
+    sub->add_flag("--adopt", gc.adopt,
+                  "Make sessions of the sandboxes again, under the names that they carry");
+    sub->add_flag("--other-hosts", gc.other_hosts,
+                  "Also sandboxes that other hosts made, or nobody knows who");
+    sub->add_option_function<std::string>(
+           "--older-than",
+           [this](const std::string& text) {
+             gc.older_than = value_or_usage("--older-than", parse_duration(text));
+           },
+           "Spare sandboxes that were made later than that; else 1h, and\n"
+           "168h for those of other hosts")
+        ->type_name("DURATION");
+    on(sub, [this] {
+      if (gc.remove && gc.adopt)
+        throw CLI::ValidationError("--remove and --adopt exclude each other");
+      return Subcommand(gc);
+    });
+  }
+
   void add_information() {
     on(app.add_subcommand("providers", "List the providers that are there"),
        [] { return Subcommand(ProvidersArguments{}); });
@@ -597,6 +635,7 @@ struct Builder {
   StopArguments stop;
   SnapshotArguments snapshot;
   BuildArguments build;
+  GcArguments gc;
   RemoveArguments remove;
   DescribeArguments describe;
   SettingsArguments settings;

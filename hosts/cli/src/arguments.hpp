@@ -100,6 +100,14 @@ struct BuildArguments {
   SessionArguments session;  // provider, repositories, their token, set-up
   bool list = false;
 };
+struct GcArguments {
+  std::string provider;  // empty: those of the configuration
+  bool remove = false;
+  bool adopt = false;
+  bool other_hosts = false;
+  std::optional<std::chrono::milliseconds> older_than;  // absent: the defaults below
+  static constexpr std::chrono::hours kOwn{1}, kOthers{7 * 24};
+};
 struct ProvidersArguments {};
 struct DescribeArguments {
   std::string provider;
@@ -143,8 +151,8 @@ struct ConformanceArguments {
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
                  LogsArguments, KillArguments, StopArguments, RemoveArguments, SnapshotArguments,
-                 BuildArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
+                 BuildArguments, GcArguments, ProvidersArguments, DescribeArguments,
+                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
                  ConformanceArguments>;
 
 struct CommandLine {

@@ -309,6 +309,7 @@ std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec&
   for (const auto& [name, value] : labels_of(options, session_id, hash(options, spec)))
     labels.set(name, value);
   if (!spec.guest.empty()) labels.set(std::string(wire::kGuestLabel), spec.guest);
+  if (!spec.host.empty()) labels.set(std::string(kHostLabel), spec.host);
   body.set("Labels", std::move(labels));
   return json::write(Value(std::move(body)));
 }

@@ -5,6 +5,7 @@
 #include <sandforge/wire/docker/messages.hpp>
 
 #include "guest.hpp"
+#include "host_mark.hpp"
 
 namespace sandforge::docker {
 
@@ -45,6 +46,7 @@ class ProviderOptions {
   std::chrono::seconds stop_timeout{10};
   milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
+  const std::shared_ptr<HostMark> mark = std::make_shared<HostMark>();
 
   static constexpr const char* kDefaultImage = "node:22-slim";
 };
@@ -57,6 +59,7 @@ class MachineSpec {
   std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
   std::string guest;  // hash of the program that is its first process; empty: the options' command
+  std::string host;   // that makes it; empty: it carries none
   std::vector<std::string> entrypoint;  // of the image, ahead of a command that was given
   std::vector<std::string> env;         // "NAME=value", or "NAME" to take it away from the image's
 

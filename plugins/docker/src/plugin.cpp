@@ -1,6 +1,7 @@
 // The provider `docker`: its options, its settings, its entry.
 #include <sandforge/plugin/plugin.hpp>
 
+#include "directory.hpp"
 #include "sandbox.hpp"
 
 namespace sandforge::docker {
@@ -8,7 +9,8 @@ namespace sandforge::docker {
 class DockerFactory : public plugin::CoFactorySandbox,
                       public plugin::BasicHealth<plugin::Coroutine>,
                       public plugin::BasicTemplates<plugin::Coroutine>,
-                      public plugin::BasicBuilds<plugin::Coroutine> {
+                      public plugin::BasicBuilds<plugin::Coroutine>,
+                      public plugin::BasicDirectory<plugin::Coroutine> {
  public:
   static constexpr const char* provider = "docker";
   explicit DockerFactory(const plugin::Opening& opening)
@@ -79,13 +81,27 @@ class DockerFactory : public plugin::CoFactorySandbox,
     co_return;
   }
 
-  plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
-  Task<void> check(plugin::StopToken) override {
-    if (!engine_) engine_.emplace(lane(), options_->engine);
-    co_await engine_->connect();
+  plugin::BasicDirectory<plugin::Coroutine>* directory() override { return this; }
+  Task<plugin::DirectoryPage> find(plugin::Document labels, std::string page, std::uint32_t limit,
+                                   plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    plugin::DirectoryPage out = co_await all.find(std::move(labels), std::move(page), limit);
+    co_return out;
+  }
+  Task<void> remove(std::string container, plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    co_await all.remove(std::move(container));
   }
 
+  plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
+  Task<void> check(plugin::StopToken) override { co_await engine().connect(); }
+
  private:
+  Engine& engine() {
+    if (!engine_) engine_.emplace(lane(), options_->engine);
+    return *engine_;
+  }
+
   const std::shared_ptr<const ProviderOptions> options_;
   const std::shared_ptr<DockerBuilds> builds_;
   std::optional<Engine> engine_;

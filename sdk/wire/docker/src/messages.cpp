@@ -100,9 +100,14 @@ std::optional<std::vector<ContainerSummary>> read_containers(std::string_view bo
     one.created = integer_of(item.as_object(), "Created").value_or(0);
     one.state = text_of(item.as_object(), "State");
     one.image_id = text_of(item.as_object(), "ImageID");
+    one.labels = object_of(item.as_object(), "Labels");
     out.push_back(std::move(one));
   }
   return out;
+}
+
+std::string ContainerSummary::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
 }
 
 std::string ContainerInfo::label(std::string_view wanted) const {
@@ -226,8 +231,15 @@ std::string write_exec_start(bool detach) {
 }
 
 std::string label_filter(std::string_view name, std::string_view value) {
+  Labels only;
+  only.emplace_back(name, value);
+  return label_filter(only);
+}
+
+std::string label_filter(const Labels& all) {
   json::Array labels;
-  labels.emplace_back(std::string(name) + (value.empty() ? "" : "=" + std::string(value)));
+  for (const auto& [name, value] : all)
+    labels.emplace_back(name + (value.empty() ? "" : "=" + value));
   json::Object filter;
   filter.set("label", std::move(labels));
   return json::write(json::Value(std::move(filter)));

@@ -47,6 +47,9 @@ class ContainerSummary {
   std::int64_t created = 0;  // seconds
   std::string state;
   std::string image_id;
+  json::Object labels;
+  // Of a label; empty: it has none.
+  std::string label(std::string_view name) const;
 };
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body);
 
@@ -136,6 +139,7 @@ std::string write_exec_start(bool detach);
 
 // {"label": ["name=value"]}, as filters are; without a value: whatever it is.
 std::string label_filter(std::string_view name, std::string_view value = {});
+std::string label_filter(const Labels& all);
 
 // Instructions that an import applies to its image, one each; "\n" has no place in them.
 std::string write_env(std::string_view name, std::string_view value);

@@ -1,0 +1,26 @@
+// What this provider has at its engine: containers of sessions, whoever knows those.
+#pragma once
+
+#include <sandforge/plugin/provider_parts.hpp>
+
+#include "machine.hpp"
+
+namespace sandforge::docker {
+
+// On the lane of the engine. The engine and the options outlive what is awaited.
+class EngineDirectory {
+ public:
+  EngineDirectory(Engine& engine, std::shared_ptr<const ProviderOptions> options)
+      : engine_(engine), options_(std::move(options)) {}
+
+  // By their ids, from the one behind `page` on. limit: 0: all.
+  Task<plugin::DirectoryPage> find(plugin::Document labels, std::string page, std::uint32_t limit);
+  // Code::conflict: the container is none of this provider's.
+  Task<void> remove(std::string container);
+
+ private:
+  Engine& engine_;
+  const std::shared_ptr<const ProviderOptions> options_;
+};
+
+}  // namespace sandforge::docker
