@@ -147,9 +147,28 @@ Build DockerBuilds::begin(const std::string& document, Secrets ephemeral, Secret
   plugin::Coroutine::launch<void>(
       lane_, record->stop.token(), [me, record, order] { return run(me, record, order); },
       [me, record](const std::exception_ptr& error, auto*) {
-        if (error) me->settle(*record, BuildStatus::failed, "the build was cancelled");
+        record->clock.request_stop();
+        if (error)
+          me->settle(*record, BuildStatus::failed, me->why_stopped(record->stop.token().reason()));
       });
+  limit(record);
   return out;
+}
+
+void DockerBuilds::limit(const std::shared_ptr<BuildRecord>& record) {
+  const auto time = options_->build_time;
+  if (time.count() == 0) return;
+  plugin::Coroutine::launch<void>(
+      lane_, record->clock.token(), [time] { return plugin::sleep_for(time); },
+      [record](const std::exception_ptr& stopped, auto*) {
+        if (!stopped) record->stop.request_stop(plugin::StopReason::timed_out);
+      });
+}
+
+std::string DockerBuilds::why_stopped(plugin::StopReason reason) const {
+  if (reason != plugin::StopReason::timed_out) return "the build was cancelled";
+  return "the build took longer than " + std::to_string(options_->build_time.count()) +
+         " s, its time limit (template.buildTimeout)";
 }
 
 // Its log goes with it; what is kept of it is read again.
@@ -192,7 +211,8 @@ Task<void> DockerBuilds::run(std::shared_ptr<DockerBuilds> me, std::shared_ptr<B
   } catch (const std::exception& error) {
     why = redactor.redact(error.what());
   }
-  if (!ready && record->stop.stop_requested()) why = "the build was cancelled";
+  if (!ready && record->stop.stop_requested())
+    why = me->why_stopped(record->stop.token().reason());
   if (!ready) record->log->add(why + "\n");
   Build ended = record->build;
   ended.status = ready ? BuildStatus::ready : BuildStatus::failed;

@@ -17,8 +17,20 @@ class EngineDirectory {
   Task<plugin::DirectoryPage> find(plugin::Document labels, std::string page, std::uint32_t limit);
   // Code::conflict: the container is none of this provider's.
   Task<void> remove(std::string container);
+  // What is left of builds whose host is gone, images that are old by the options, and volumes of
+  // guests that no container has; they are removed where that is asked for.
+  Task<std::vector<plugin::Leftover>> sweep(bool remove);
 
  private:
+  Task<std::vector<wire::ContainerSummary>> containers();
+  Task<void> sweep_containers(const std::vector<wire::ContainerSummary>& all);
+  Task<void> sweep_images(const std::vector<wire::ContainerSummary>& all);
+  Task<void> sweep_volumes();
+  // Notes it, and removes it by this request where that is asked for.
+  Task<void> found(plugin::Leftover one, std::string path);
+
+  bool removes_ = false;
+  std::vector<plugin::Leftover> left_;
   Engine& engine_;
   const std::shared_ptr<const ProviderOptions> options_;
 };

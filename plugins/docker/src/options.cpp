@@ -239,6 +239,10 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   if (const Value* value = member(of_template, "volumes"))
     for (const auto& [source, target] : value->as_object())
       build_binds.push_back(source + ':' + target.as_string());
+  build_time =
+      std::chrono::seconds(of_template.integer("buildTimeout").value_or(build_time.count()));
+  keep_newest = static_cast<std::size_t>(of_template.integer("keepNewest").value_or(3));
+  keep_young = std::chrono::hours(of_template.integer("keepHours").value_or(keep_young.count()));
   stop_timeout = std::chrono::seconds(given.integer("stopTimeout").value_or(10));
 }
 

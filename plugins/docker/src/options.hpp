@@ -43,6 +43,9 @@ class ProviderOptions {
   std::map<std::string, std::string> build_env;  // of templates
   std::string build_network;                     // of containers that build; empty: the engine's
   std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"
+  std::chrono::seconds build_time{3600};         // of one build; 0: no limit
+  std::size_t keep_newest = 3;                   // images of a family that a clean-up keeps
+  std::chrono::hours keep_young{168};            // what a clean-up keeps, whatever their number
   std::chrono::seconds stop_timeout{10};
   milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs

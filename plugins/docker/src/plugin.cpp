@@ -92,6 +92,12 @@ class DockerFactory : public plugin::CoFactorySandbox,
     EngineDirectory all(engine(), options_);
     co_await all.remove(std::move(container));
   }
+  bool can_sweep() const override { return true; }
+  Task<std::vector<plugin::Leftover>> sweep(bool remove, plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    std::vector<plugin::Leftover> out = co_await all.sweep(remove);
+    co_return out;
+  }
 
   plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
   Task<void> check(plugin::StopToken) override { co_await engine().connect(); }

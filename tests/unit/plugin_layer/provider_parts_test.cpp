@@ -99,7 +99,7 @@ TEST_CASE("the capabilities of a provider") {
       return directory.sweep(full.provider, flags, done, nullptr, nullptr);
     });
   };
-  CHECK(sweep(0).text == "image i1 old - |    7 in use");
+  CHECK(sweep(0).text == "image i1 old -  |    7 in use");
   CHECK(sweep(SF_SWEEP_REMOVE).count == 2);
   const auto& health = full.of_provider<sf_health_ext>(SF_EXT_HEALTH);
   const auto sick = full.plain(

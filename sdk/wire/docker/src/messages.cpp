@@ -179,6 +179,29 @@ std::optional<std::vector<ImageInfo>> read_images(std::string_view body) {
     one.id = text_of(item.as_object(), "Id");
     one.tags = texts_of(item.as_object(), "RepoTags");
     one.bytes = static_cast<std::uint64_t>(integer_of(item.as_object(), "Size").value_or(0));
+    one.parent = text_of(item.as_object(), "ParentId");
+    one.created = integer_of(item.as_object(), "Created").value_or(0);
+    one.labels = object_of(item.as_object(), "Labels");
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string VolumeInfo::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
+}
+
+std::optional<std::vector<VolumeInfo>> read_volumes(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object) return std::nullopt;
+  std::vector<VolumeInfo> out;
+  const json::Value* volumes = object->find("Volumes");
+  if (volumes == nullptr || !volumes->is_array()) return out;
+  for (const json::Value& item : volumes->as_array()) {
+    if (!item.is_object() || text_of(item.as_object(), "Name").empty()) return std::nullopt;
+    VolumeInfo one;
+    one.name = text_of(item.as_object(), "Name");
+    one.created = text_of(item.as_object(), "CreatedAt");
     one.labels = object_of(item.as_object(), "Labels");
     out.push_back(std::move(one));
   }

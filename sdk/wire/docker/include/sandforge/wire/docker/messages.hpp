@@ -90,6 +90,8 @@ class ImageInfo {
   Texts tags;
   std::uint64_t bytes = 0;
   json::Object labels;
+  std::string parent;  // id of the image that it was made from, as far as the engine knows one
+  std::int64_t created = 0;  // seconds; of a list only
   // In a list they are empty.
   std::string user;
   Texts env;
@@ -99,6 +101,17 @@ class ImageInfo {
 };
 std::optional<ImageInfo> read_image(std::string_view body);
 std::optional<std::vector<ImageInfo>> read_images(std::string_view body);
+
+class VolumeInfo {
+ public:
+  VolumeInfo() {}
+  std::string name;
+  std::string created;  // RFC 3339
+  json::Object labels;
+  // Of a label; empty: it has none.
+  std::string label(std::string_view name) const;
+};
+std::optional<std::vector<VolumeInfo>> read_volumes(std::string_view body);
 
 std::optional<std::string> read_exec_id(std::string_view body);
 
