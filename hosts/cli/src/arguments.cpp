@@ -141,6 +141,9 @@ struct Builder {
            "Checkpoint to boot a new machine from; else the one that bears the\n"
            "session's name, if there is one")
         ->type_name("CHECKPOINT");
+    add_template(sub, to,
+                 "Template (JSON) that a new machine boots; it is built before,\n"
+                 "where that was not done yet: see build --template");
     sub.add_option_function<std::string>(
            "--progress",
            [&to](const std::string& text) {
@@ -157,6 +160,10 @@ struct Builder {
            },
            "Steps of set-up on standard error: auto (on a terminal),\nalways or never")
         ->type_name("WHEN");
+  }
+
+  static void add_template(CLI::App& sub, SessionArguments& to, const std::string& text) {
+    sub.add_option("--template", to.template_file, text)->type_name("FILE");
   }
 
   void add_repositories(CLI::App& sub, SessionArguments& to) {
@@ -433,13 +440,23 @@ struct Builder {
         app.add_subcommand("build", "Build the template that sessions of a repository boot");
     sub->footer(
         "The log is on standard error; the template's id, or with --json the build, on\n"
-        "standard output. An interrupt cancels the build.\n\n" +
+        "standard output. An interrupt cancels the build. A template in a file is JSON:\n"
+        "  {\"schemaVersion\": 1, \"operations\": [\n"
+        "    {\"method\": \"from\", \"args\": [\"node:22-slim\"]},\n"
+        "    {\"method\": \"aptInstall\", \"args\": [\"git\"]},\n"
+        "    {\"method\": \"runCmd\", \"args\": [\"npm install -g typescript\"]}]}\n"
+        "Sessions boot it with start --template FILE and run --template FILE.\n\n" +
         std::string(kExitCodeTable));
     add_repositories(*sub, build.session);
+    add_template(*sub, build.session, "Build this template, in place of one of repositories");
     sub->add_flag("--list", build.list, "List the builds that the provider knows");
     on(sub, [this] {
-      if (build.list != build.session.repositories.empty())
-        throw CLI::ValidationError("either --repo or --list is needed");
+      const bool repositories = !build.session.repositories.empty();
+      const bool document = !build.session.template_file.empty();
+      if (repositories + document + build.list != 1)
+        throw CLI::ValidationError("either --repo, --template or --list is needed");
+      if (document && !build.session.setup.empty())
+        throw CLI::ValidationError("--template and --setup exclude each other");
       if (!build.session.ref.empty() && !is_commit(build.session.ref))
         throw CLI::ValidationError("--ref", "a build takes a whole commit, of 40 hex digits");
       check_session(build.session);

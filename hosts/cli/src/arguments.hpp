@@ -37,6 +37,7 @@ struct SessionArguments {
   std::optional<std::chrono::milliseconds> setup_timeout;
   Progress progress = Progress::automatic;
   std::string from;  // checkpoint; empty: by the session's name
+  std::string template_file;
 };
 
 // What is run: run and exec.
@@ -152,8 +153,8 @@ using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
                  LogsArguments, KillArguments, StopArguments, RemoveArguments, SnapshotArguments,
                  BuildArguments, GcArguments, ProvidersArguments, DescribeArguments,
-                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
-                 ConformanceArguments>;
+                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
+                 FaultProxyArguments, NewArguments, ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;

@@ -6,7 +6,8 @@
 namespace sandforge::docker {
 namespace {
 
-constexpr milliseconds kClaimTime = std::chrono::minutes(2);  // for what an engine takes its time for
+constexpr milliseconds kClaimTime =
+    std::chrono::minutes(2);        // for what an engine takes its time for
 constexpr int kNeverStarted = 120;  // looks, at least a second apart
 constexpr std::size_t kNameDigits = 40;
 constexpr const char* kWaits = "while read -r line; do :; done";
@@ -17,8 +18,8 @@ std::string path_to(const std::string& container, const char* rest) {
 
 }  // namespace
 
-std::string BuildClaim::name() const {
-  return "sandforge-build-" + identity_.substr(0, kNameDigits);
+std::string claim_name(const std::string& identity) {
+  return "sandforge-build-" + identity.substr(0, kNameDigits);
 }
 
 // Empty: the name is taken.
@@ -121,8 +122,8 @@ Task<void> BuildClaim::release() {
 }
 
 Task<void> BuildClaim::remove(std::string container) {
-  const HttpAnswer answer = co_await engine_.call("DELETE", path_to(container, "?force=true&v=true"),
-                                                  std::string(), kClaimTime);
+  const HttpAnswer answer = co_await engine_.call(
+      "DELETE", path_to(container, "?force=true&v=true"), std::string(), kClaimTime);
   if (answer.status != 404 && answer.status != 409)
     engine_.throw_if_refused(answer, "give up a build");
 }

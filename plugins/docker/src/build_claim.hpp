@@ -44,7 +44,7 @@ class BuildClaim {
   Task<bool> attach_and_start();
   Task<bool> is_held();
   Task<void> remove(std::string container);
-  std::string name() const;
+  std::string name() const { return claim_name(identity_); }
 
   Engine& engine_;
   const std::shared_ptr<const ProviderOptions> options_;
@@ -55,7 +55,9 @@ class BuildClaim {
   int never_started_ = 0;  // looks in a row at one that does not begin
 };
 
-// Whether the one that builds for it lives. Empty: it is not told, and may.
+// The name of the container that stands for the right to build it.
+std::string claim_name(const std::string& identity);
+// Whether a claim, by its id or its name, is of somebody who lives. Empty: it is not told, and may.
 Task<bool> claim_lives(Engine& engine, std::string claim);
 
 }  // namespace sandforge::docker

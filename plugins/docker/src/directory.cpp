@@ -52,8 +52,7 @@ Task<plugin::DirectoryPage> EngineDirectory::find(plugin::Document labels, std::
   engine_.throw_if_refused(answer, "list the containers");
   auto found = wire::read_containers(answer.body);
   if (!found) throw engine_.no_answer_of_api("list the containers");
-  std::sort(found->begin(), found->end(),
-            [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::sort(found->begin(), found->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   plugin::DirectoryPage out;
   for (const wire::ContainerSummary& one : *found) {
     if (one.id <= page || one.state == "removing") continue;
@@ -172,8 +171,8 @@ Task<void> EngineDirectory::sweep_images(const std::vector<wire::ContainerSummar
 
 Task<void> EngineDirectory::sweep_volumes() {
   wire::Query query;
-  query.add("filters", R"({"dangling":["true"],"label":[")" + std::string(wire::kGuestLabel) +
-                           R"("]})");
+  query.add("filters",
+            R"({"dangling":["true"],"label":[")" + std::string(wire::kGuestLabel) + R"("]})");
   const HttpAnswer answer = co_await engine_.call("GET", "/volumes" + query.text());
   engine_.throw_if_refused(answer, "list the volumes");
   const auto volumes = wire::read_volumes(answer.body);

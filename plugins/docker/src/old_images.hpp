@@ -13,8 +13,8 @@ namespace sandforge::docker {
 class KeepPolicy {
  public:
   KeepPolicy() {}
-  std::size_t newest = 3;          // of each family
-  std::chrono::hours young{168};   // whatever their number
+  std::size_t newest = 3;         // of each family
+  std::chrono::hours young{168};  // whatever their number
 };
 
 class OldImage {

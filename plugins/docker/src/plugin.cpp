@@ -38,10 +38,11 @@ class DockerFactory : public plugin::CoFactorySandbox,
   // connection, and a slow reader that is held back may lose the tail of what its command wrote,
   // because the engine closes the output two seconds after the command's end.
   std::vector<std::string> features() const override {
-    std::vector<std::string> out = {
-        "spawn.stdin",     "spawn.signal",    "spawn.kill",      "spawn.user", "spawn.tree",
-        "stderr.separate", "stderr.combined", "env.per_command", "env.unset",  "env.at_provision",
-        "network.none",    "network.private", "checkpoints"};
+    std::vector<std::string> out = {"spawn.stdin",      "spawn.signal",    "spawn.kill",
+                                    "spawn.user",       "spawn.tree",      "stderr.separate",
+                                    "stderr.combined",  "env.per_command", "env.unset",
+                                    "env.at_provision", "network.none",    "network.private",
+                                    "checkpoints",      "builds.document"};
     if (options_->guest != nullptr)
       for (const char* more : {"spawn.detach", "pty", "processes.list", "processes.attach", "files",
                                "files.watch", "output.credit"})

@@ -175,7 +175,7 @@ class TemplateImages::Step {
   std::string name;  // "step 2 of 5 (run make)"
   BuildLayer parent;
   json::Object config;  // of the image that it becomes
-  std::string claim;  // the container that stands for the right to build; empty: none
+  std::string claim;    // the container that stands for the right to build; empty: none
   std::vector<std::string> containers;
 };
 

@@ -42,18 +42,17 @@ class Census {
     return ask([&](Found& found) {
       const sf_directory_completion done{
           &found, [](void* ctx, const sf_error* e, const sf_directory_entry* first, std::size_t n,
-                    std::size_t, sf_str next) noexcept {
+                     std::size_t, sf_str next) noexcept {
             auto& into = *static_cast<Found*>(ctx);
             ++into.done;
             into.failure = testing::Failure::copy(e);
             into.next = testing::text(next);
             for (std::size_t i = 0; i < n; ++i)
-              into.lines.push_back(testing::text(first[i].sandbox_id) + " " +
-                                   (first[i].session_id.ptr == nullptr
-                                        ? "-"
-                                        : testing::text(first[i].session_id)) +
-                                   " " + std::to_string(first[i].state) +
-                                   ((first[i].flags & SF_DIRECTORY_OWN) != 0 ? " own" : ""));
+              into.lines.push_back(
+                  testing::text(first[i].sandbox_id) + " " +
+                  (first[i].session_id.ptr == nullptr ? "-" : testing::text(first[i].session_id)) +
+                  " " + std::to_string(first[i].state) +
+                  ((first[i].flags & SF_DIRECTORY_OWN) != 0 ? " own" : ""));
           }};
       return table().find(provider(), str(""), str(page), limit, done, nullptr, nullptr);
     });
@@ -72,7 +71,7 @@ class Census {
     return ask([&](Found& found) {
       const sf_sweep_completion done{
           &found, [](void* ctx, const sf_error* e, const sf_leftover* first, std::size_t n,
-                    std::size_t) noexcept {
+                     std::size_t) noexcept {
             auto& into = *static_cast<Found*>(ctx);
             ++into.done;
             into.failure = testing::Failure::copy(e);
@@ -112,22 +111,22 @@ class Census {
 
 }  // namespace
 
-TEST_CASE("containers of all hosts are listed, and those of this one are found apart") {
+TEST_CASE("containers of all hosts are listed, and those of this one are told apart") {
   Census census;
   const std::string mark = census.host_label();
-  census.engine.on("GET /containers/json",
-                   {Answer(200, "[" + listed("b", "exited", ours("s2")) + "," +
-                                    listed("a", "running",
-                                           ours("s1") + R"(,"sandforge.host":")" + mark + '"') +
-                                    "," + listed("c", "removing", ours("s3")) + "," +
-                                    listed("d", "paused", ours("s4") + R"(,"sandforge.host":"x")") +
-                                    "]")});
+  census.engine.on(
+      "GET /containers/json",
+      {Answer(200, "[" + listed("b", "exited", ours("s2")) + "," +
+                       listed("a", "running", ours("s1") + R"(,"sandforge.host":")" + mark + '"') +
+                       "," + listed("c", "removing", ours("s3")) + "," +
+                       listed("d", "paused", ours("s4") + R"(,"sandforge.host":"x")") + "]")});
   const Found all = census.find();
   CHECK(all.lines == std::vector<std::string>{"a s1 2 own", "b s2 3", "d s4 2"});
   CHECK(all.next.empty());
   // Both labels are asked for: the first alone is that of other programs, too.
-  CHECK(*percent_decode(census.engine.calls.back()) ==
-        R"(GET /containers/json?all=true&filters={"label":["mastra.sandbox=true","sandforge.spec"]})");
+  CHECK(
+      *percent_decode(census.engine.calls.back()) ==
+      R"(GET /containers/json?all=true&filters={"label":["mastra.sandbox=true","sandforge.spec"]})");
 
   const Found first = census.find({}, 2);
   CHECK(first.lines.size() == 2);
@@ -147,8 +146,7 @@ TEST_CASE("a container is removed by its id, where it is this provider's") {
   Census census;
   std::string info = FakeEngine::container("running");
   info.insert(info.find(R"("mastra.sandbox")"), R"("sandforge.spec":"s",)");
-  census.engine.on("GET /containers/c1/json",
-                   {Answer(200, info), Answer(200, info), Answer(404)});
+  census.engine.on("GET /containers/c1/json", {Answer(200, info), Answer(200, info), Answer(404)});
   CHECK(census.remove("c1").failure.code == SF_OK);
   CHECK(census.engine.count("DELETE /containers/c1?force=true&v=true") == 1);
   // What is gone is removed.
@@ -199,10 +197,11 @@ TEST_CASE("containers of builds go when the one that builds is gone") {
 
 TEST_CASE("whether a build lives is not guessed") {
   Census census;
-  census.engine.on("GET /containers/json",
-                   {Answer(200, "[" + listed("b1", "running",
-                                             R"("sandforge.build":"t","sandforge.build.by":"k1")") +
-                                    "]")});
+  census.engine.on(
+      "GET /containers/json",
+      {Answer(200,
+              "[" + listed("b1", "running", R"("sandforge.build":"t","sandforge.build.by":"k1")") +
+                  "]")});
   census.engine.on("GET /containers/k1/json", {Answer(500)});
   CHECK(census.sweep(SF_SWEEP_REMOVE).failure.code == SF_UNAVAILABLE);
   CHECK_FALSE(census.engine.called("DELETE"));
@@ -217,8 +216,9 @@ TEST_CASE("volumes of guests go when no container has them, and they are old") {
   };
   census.engine.on(
       "GET /volumes",
-      {Answer(200, R"({"Volumes":[)" + volume("sandforge-guest-a", "a", "2020-01-02T03:04:05+01:00") +
-                       "," + volume("sandforge-guest-b", "b", "2039-01-02T03:04:05Z") + "," +
+      {Answer(200, R"({"Volumes":[)" +
+                       volume("sandforge-guest-a", "a", "2020-01-02T03:04:05+01:00") + "," +
+                       volume("sandforge-guest-b", "b", "2039-01-02T03:04:05Z") + "," +
                        volume("mine", "c", "2020-01-02T03:04:05+01:00") + "]}")});
   census.engine.on("DELETE /volumes/sandforge-guest-a", {Answer(204)});
   CHECK(census.sweep(SF_SWEEP_REMOVE).lines ==

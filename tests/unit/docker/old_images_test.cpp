@@ -5,6 +5,7 @@
 
 using namespace sandforge;
 using namespace sandforge::docker;
+using sandforge::wire::docker::ImageInfo;
 
 namespace {
 
@@ -15,29 +16,29 @@ const std::string kNothing;
 // Images of an engine; ages in hours. Their ids are what tests call them.
 class Images {
  public:
-  std::vector<wire::ImageInfo> all;
+  std::vector<ImageInfo> all;
   std::set<std::string> used;
   KeepPolicy policy;
 
-  wire::ImageInfo& add(const std::string& id, const std::string& parent, std::int64_t age) {
-    wire::ImageInfo one;
+  ImageInfo& add(const std::string& id, const std::string& parent, std::int64_t age) {
+    ImageInfo one;
     one.id = id;
     one.parent = parent;
     one.created = (kNow - age * kHour) / 1'000'000'000;
     all.push_back(std::move(one));
     return all.back();
   }
-  wire::ImageInfo& add_template(const std::string& id, const std::string& parent, std::int64_t age,
-                                const std::string& family) {
-    wire::ImageInfo& one = add(id, parent, age);
+  ImageInfo& add_template(const std::string& id, const std::string& parent, std::int64_t age,
+                          const std::string& family) {
+    ImageInfo& one = add(id, parent, age);
     one.labels.set(std::string(kTemplateLabel), id);
     one.labels.set(std::string(kTemplateFamilyLabel), family);
     one.labels.set(std::string(kTemplateTimeLabel), std::to_string(kNow - age * kHour));
     one.tags.push_back(template_reference(id));
     return one;
   }
-  wire::ImageInfo& add_step(const std::string& id, const std::string& parent, std::int64_t age) {
-    wire::ImageInfo& one = add(id, parent, age);
+  ImageInfo& add_step(const std::string& id, const std::string& parent, std::int64_t age) {
+    ImageInfo& one = add(id, parent, age);
     one.labels.set(std::string(kLayerLabel), "hash-of-" + id);
     one.labels.set(std::string(kTemplateLabel), "");
     return one;
@@ -54,7 +55,8 @@ class Images {
 
 TEST_CASE("of each family the newest stay, and what is young") {
   Images images;
-  for (int i = 1; i <= 5; ++i) images.add_template("a" + std::to_string(i), "", i * 100, "a");
+  for (int i = 1; i <= 5; ++i)
+    images.add_template("a" + std::to_string(i), "", i * 100, "a");
   images.add_template("b1", "", 10'000, "b");
   images.add_template("n1", "", 10'000, "");
   CHECK(images.old() == "a4! a5! ");
@@ -120,7 +122,8 @@ TEST_CASE("the reason names the numbers") {
   images.policy.newest = 2;
   images.policy.young = std::chrono::hours(24);
   images.add_step("s1", "base", 1000);
-  for (int i = 1; i <= 3; ++i) images.add_template("t" + std::to_string(i), "", i * 100, "f");
+  for (int i = 1; i <= 3; ++i)
+    images.add_template("t" + std::to_string(i), "", i * 100, "f");
   const auto old = old_images(images.all, {}, images.policy, kNow, true);
   REQUIRE(old.size() == 2);
   CHECK(old[0].reason == "older than 24h, and 2 of its family are newer");

@@ -91,11 +91,10 @@ TEST_CASE("the capabilities of a provider") {
   });
   const auto sweep = [&](std::uint32_t flags) {
     return full.ask<Listed>([&](Listed& l) {
-      const sf_sweep_completion done{
-          &l, [](void* ctx, const sf_error* e, const sf_leftover* first, std::size_t n,
-                 std::size_t stride) noexcept {
-            static_cast<Listed*>(ctx)->take(e, first, n, stride, show);
-          }};
+      const sf_sweep_completion done{&l, [](void* ctx, const sf_error* e, const sf_leftover* first,
+                                            std::size_t n, std::size_t stride) noexcept {
+                                       static_cast<Listed*>(ctx)->take(e, first, n, stride, show);
+                                     }};
       return directory.sweep(full.provider, flags, done, nullptr, nullptr);
     });
   };

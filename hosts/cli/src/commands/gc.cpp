@@ -18,8 +18,8 @@ class Directory {
  public:
   explicit Directory(std::shared_ptr<ProviderBackend> provider) : provider_(std::move(provider)) {
     if (directory_of(*provider_) == nullptr)
-      throw_error(Error(Status::unsupported, "this provider cannot list what it has",
-                        "feature.directory"));
+      throw_error(
+          Error(Status::unsupported, "this provider cannot list what it has", "feature.directory"));
   }
   std::vector<FoundSandbox> all() const {
     std::vector<FoundSandbox> out;
@@ -118,8 +118,8 @@ class Findings {
       told = terminal.exit_code_after(terminal.print_json(out));
     } else {
       if (!rows_.empty())
-        told = terminal.exit_code_after(terminal.print_table(
-            {"PROVIDER", "KIND", "ID", "SESSION", "CREATED", "WHY"}, rows_));
+        told = terminal.exit_code_after(
+            terminal.print_table({"PROVIDER", "KIND", "ID", "SESSION", "CREATED", "WHY"}, rows_));
       if (others > 0)
         terminal.note(std::to_string(others) +
                       " without a session here may be in use by other hosts and were left out: "
@@ -167,8 +167,7 @@ class Known {
 };
 
 bool is_young(const FoundSandbox& one, const GcArguments& arguments, std::int64_t now) {
-  const std::chrono::milliseconds otherwise =
-      one.own ? GcArguments::kOwn : GcArguments::kOthers;
+  const std::chrono::milliseconds otherwise = one.own ? GcArguments::kOwn : GcArguments::kOthers;
   const std::chrono::nanoseconds least = arguments.older_than.value_or(otherwise);
   // Of unknown age: nobody can say that it is old.
   return !one.created_at_ns ? least.count() > 0 : now - *one.created_at_ns < least.count();
@@ -254,9 +253,9 @@ void collect_leftovers(const std::string& provider, const Directory& directory, 
     if (one.error.empty()) {
       findings.add(provider, one, remove ? "removed" : nullptr);
     } else {
-      findings.fail(provider, one.id,
-                    Error(Status::unavailable, one.kind + " " + one.id + ": " + one.error,
-                          "gc.not_removed"));
+      findings.fail(
+          provider, one.id,
+          Error(Status::unavailable, one.kind + " " + one.id + ": " + one.error, "gc.not_removed"));
     }
   }
 }

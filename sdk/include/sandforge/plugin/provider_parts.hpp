@@ -62,6 +62,7 @@ class BuildRequest {
     context = Context(r.context, lane);
     settings = Settings::parse(view(r.settings));
     build_id = copy(r.build_id);
+    template_document = copy_optional(r.template_document);
     for (std::size_t i = 0; i < r.ephemeral_env_count; ++i) {
       ephemeral_env.emplace_back(copy(r.ephemeral_env[i].name),
                                  copy_optional(r.ephemeral_env[i].value));
@@ -70,6 +71,9 @@ class BuildRequest {
   Context context;
   Settings settings;
   std::string build_id;  // empty for start and list
+  // Of start, where features() name "builds.document": what to build in place of the template of
+  // the context's session.
+  std::optional<std::string> template_document;
   std::vector<EnvEntry> ephemeral_env;
 };
 

@@ -17,9 +17,9 @@ extern "C" {
 typedef struct sf_directory_entry { /* APPENDABLE */
   size_t struct_size;
   sf_str sandbox_id;
-  sf_str session_id; /* null ptr: it carries none */
-  uint32_t state;    /* SF_STATE_* */
-  uint32_t flags;    /* SF_DIRECTORY_* */
+  sf_str session_id;  /* null ptr: it carries none */
+  uint32_t state;     /* SF_STATE_* */
+  uint32_t flags;     /* SF_DIRECTORY_* */
   int64_t created_at; /* 0: not known */
   sf_str labels;      /* JSON object of strings */
 } sf_directory_entry;
