@@ -12,6 +12,11 @@ inline constexpr std::string_view kClaimLabel = "sandforge.build.claim";
 // Of a container that builds: the id of that one. Who is gone is not building any more.
 inline constexpr std::string_view kClaimedByLabel = "sandforge.build.by";
 
+// The name of the container that stands for the right to build it.
+std::string claim_name(const std::string& identity);
+// Whether a claim, by its id or its name, is of somebody who lives. Empty: it is not told, and may.
+Task<bool> claim_lives(Engine& engine, std::string claim);
+
 /*
  * A container whose name an engine gives to one host only. It does nothing but wait for the end of
  * its input, which is this host's connection: it ends with its host, however that ends, and the
@@ -54,10 +59,5 @@ class BuildClaim {
   std::optional<HttpStream> held_;
   int never_started_ = 0;  // looks in a row at one that does not begin
 };
-
-// The name of the container that stands for the right to build it.
-std::string claim_name(const std::string& identity);
-// Whether a claim, by its id or its name, is of somebody who lives. Empty: it is not told, and may.
-Task<bool> claim_lives(Engine& engine, std::string claim);
 
 }  // namespace sandforge::docker
