@@ -486,7 +486,8 @@ struct Builder {
         "- sandboxes of the providers that belong to no session of this state folder, such\n"
         "  as after rm --force. A session's sandbox is never touched.\n"
         "- what providers left behind: remains of builds whose host has ended, images of\n"
-        "  templates that are old by the provider's options. --adopt leaves these.\n"
+        "  templates that are old by the provider's options, whichever host made them. --adopt\n"
+        "  leaves these.\n"
         "Other hosts may share an engine or an account, and run commands in sandboxes that\n"
         "this one knows nothing of: theirs are left out without --other-hosts. With it, they\n"
         "are ended if they are old enough, whoever uses them: their host is not asked.\n\n" +

@@ -33,7 +33,8 @@ class SomeBuilds : public BasicBuilds<Style> {
   template <class T>
   using Result = typename Style::template Result<T>;
   Result<Build> start(BuildRequest request, StopToken) override {
-    called("build " + request.ephemeral_env.at(0).name);
+    called("build " + request.ephemeral_env.at(0).name + " " +
+           request.template_document.value_or("-"));
     Build build("b1", BuildStatus::building);
     build.retry_after = std::chrono::milliseconds(250);
     return Style::ready(std::move(build));

@@ -65,7 +65,8 @@ TEST_CASE("the capabilities of a provider") {
   const auto& builds = full.of_provider<sf_builds_ext>(SF_EXT_BUILDS);
   CHECK(builds.cancel == nullptr);
   const sf_env_entry secret{bytes("KEY"), bytes("v")};
-  sf_build_request request{sizeof request, nullptr, str("{}"), str(""), &secret, 1};
+  sf_build_request request{sizeof request, nullptr, str("{}"),          str(""),
+                           &secret,        1,       str(R"({"doc":1})")};
   const auto build = [&](auto function) {
     return full.ask<Listed>([&](Listed& l) {
       return function(full.provider, &request, builds_of(l), nullptr, nullptr);
@@ -104,6 +105,7 @@ TEST_CASE("the capabilities of a provider") {
   const auto sick = full.plain(
       [&](sf_completion done) { return health.check(full.provider, done, nullptr, nullptr); });
   CHECK(sick.failure.code == SF_UNAUTHENTICATED);
-  CHECK(take_calls() == "build KEY; logs b1 7; find 1 p 10; remove s1; sweep; sweep away");
+  CHECK(take_calls() ==
+        R"(build KEY {"doc":1}; logs b1 7; find 1 p 10; remove s1; sweep; sweep away)");
   CHECK(full.provider->vtbl->extension(full.provider, str("sandforge.none/1")) == nullptr);
 }
