@@ -9,7 +9,7 @@ from support.case import BUILD, Skipped, wait_until
 from support.main import main
 
 COMMANDS = ["", "run", "start", "exec", "cp", "ps", "logs", "kill", "stop", "snapshot", "rm",
-            "build", "providers", "describe", "settings", "settings effective", "config",
+            "build", "gc", "providers", "describe", "settings", "settings effective", "config",
             "config check", "plugins", "plugins doctor", "fault-proxy", "new", "conformance"]
 FOUND = ("\n  hint: found: docker, local; more by --plugin-path, or by plugins.paths in the configuration: "
          "see sandforge{} plugins doctor")

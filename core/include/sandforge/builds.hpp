@@ -46,7 +46,10 @@ struct BuildRequest {
   std::shared_ptr<const SessionContext> context;  // may be null
   json::Object settings;                          // effective
   BuildId build;                                  // empty for start and list
-  EnvMap ephemeral_env;                           // secret; for the build alone, and never kept
+  // Of start: canonical JSON of the template to build; absent: that of the context's session. Only
+  // for providers whose features name "builds.document": others do not look at it.
+  std::optional<std::string> template_document;
+  EnvMap ephemeral_env;  // secret; for the build alone, and never kept
 };
 
 // Every call comes on the provider's lane, and its handler is given there. What the provider does

@@ -64,6 +64,9 @@ struct SessionSpec {
   json::Object options;  // without secrets
   json::Object context;  // factoryId, factoryName, repoFullName
   std::optional<std::string> working_directory;
+  // JSON of the template that fresh machines boot; absent: none. Kept with the session. Without a
+  // provider that has templates it has no effect.
+  std::optional<std::string> template_document;
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::optional<std::chrono::milliseconds> timeout;  // default of commands
   std::vector<SessionVariable> env;

@@ -66,7 +66,7 @@ struct SessionRecord {
   json::Object settings;    // as stored: without defaults
   std::string config_file;  // that named the options; may be empty
   json::Object options;     // of the provider, with references in place of secrets
-  json::Object context;     // factoryId, factoryName, repoFullName
+  json::Object context;     // factoryId, factoryName, repoFullName, template
   std::optional<std::string> working_directory;
   std::vector<EnvReference> env;
   SetupPlan plan;         // URLs without credentials

@@ -4,6 +4,7 @@
 #include "faults/call.hpp"
 #include "faults/stream.hpp"
 #include "sandforge/builds.hpp"
+#include "sandforge/directory.hpp"
 
 namespace sandforge {
 namespace faults {
@@ -117,7 +118,7 @@ class FaultySandbox final : public SandboxBackend, public ProcessesBackend {
   const std::shared_ptr<SandboxBackend> inner_;
 };
 
-class FaultyProvider final : public ProviderBackend, public OffersBuilds {
+class FaultyProvider final : public ProviderBackend, public OffersBuilds, public OffersDirectory {
  public:
   FaultyProvider(Ground ground, std::shared_ptr<ProviderBackend> inner)
       : ground_(std::move(ground)), inner_(std::move(inner)) {}
@@ -152,6 +153,7 @@ class FaultyProvider final : public ProviderBackend, public OffersBuilds {
 
   // As they are: no plan names a fault of theirs.
   BuildsBackend* builds() noexcept override { return builds_of(*inner_); }
+  DirectoryBackend* directory() noexcept override { return directory_of(*inner_); }
 
  private:
   const Ground ground_;

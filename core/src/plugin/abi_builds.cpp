@@ -27,7 +27,9 @@ Error no_feature(const char* name) {
 class RequestView {
  public:
   RequestView(Plugin& plugin, const BuildRequest& request)
-      : settings_(json::write(request.settings)), env_(request.ephemeral_env) {
+      : settings_(json::write(request.settings)),
+        env_(request.ephemeral_env),
+        document_(request.template_document.value_or("")) {
     if (request.context) context_ = new HostContext(plugin, request.context);
     value_.struct_size = sizeof(value_);
     value_.context = context_;
@@ -35,6 +37,7 @@ class RequestView {
     value_.build_id = to_str(request.build.str());
     value_.ephemeral_env = env_.data();
     value_.ephemeral_env_count = env_.size();
+    if (request.template_document) value_.template_document = to_str(document_);
   }
   ~RequestView() {
     if (context_ != nullptr) HostContext::release(context_);
@@ -46,6 +49,7 @@ class RequestView {
  private:
   const std::string settings_;
   const EnvView env_;
+  const std::string document_;
   sf_context* context_ = nullptr;
   sf_build_request value_{};
 };

@@ -5,6 +5,7 @@
 #include "plugin/abi_backend.hpp"
 #include "plugin/abi_builds.hpp"
 #include "plugin/abi_call.hpp"
+#include "plugin/abi_directory.hpp"
 #include "plugin/members.hpp"
 #include "sandforge/ext/builds.h"
 #include "sandforge/ext/template.h"
@@ -41,10 +42,13 @@ void done_describe(void* ctx, const sf_error* error, const sf_describe_result* r
                         [result](Plugin& plugin) { return read_description(plugin, result); });
 }
 
-class AbiProvider final : public ProviderBackend, public OffersBuilds {
+class AbiProvider final : public ProviderBackend, public OffersBuilds, public OffersDirectory {
  public:
   AbiProvider(std::shared_ptr<ProviderCore> core, SchemaCheck check)
-      : core_(std::move(core)), check_(std::move(check)), builds_(make_builds(core_)) {}
+      : core_(std::move(core)),
+        check_(std::move(check)),
+        builds_(make_builds(core_)),
+        directory_(make_directory(core_)) {}
 
   const std::string& name() const noexcept override { return core_->name; }
   const Lane& lane() const noexcept override { return core_->lane; }
@@ -73,6 +77,7 @@ class AbiProvider final : public ProviderBackend, public OffersBuilds {
   }
 
   BuildsBackend* builds() noexcept override { return builds_.get(); }
+  DirectoryBackend* directory() noexcept override { return directory_.get(); }
 
  private:
   static Result<Description> finish(ProviderCore& core, const SchemaCheck& check,
@@ -99,6 +104,7 @@ class AbiProvider final : public ProviderBackend, public OffersBuilds {
   const std::shared_ptr<ProviderCore> core_;
   const SchemaCheck check_;
   const std::unique_ptr<BuildsBackend> builds_;
+  const std::unique_ptr<DirectoryBackend> directory_;
 };
 
 Result<std::shared_ptr<ProviderBackend>> open_now(std::shared_ptr<ProviderCore> core,

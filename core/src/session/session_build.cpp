@@ -141,6 +141,7 @@ Result<SessionRecord> new_record(const SessionSpec& spec, bool caller_chose_id) 
   record.options = spec.options;
   record.context = spec.context;
   record.context.set("callerChoseId", caller_chose_id);
+  if (spec.template_document) record.context.set("template", *spec.template_document);
   if (spec.idle_timeout)
     record.context.set("idleTimeoutMs", static_cast<long long>(spec.idle_timeout->count()));
   record.working_directory = spec.working_directory;
@@ -182,6 +183,11 @@ Result<std::shared_ptr<SessionImpl>> build_session(std::shared_ptr<const Session
   if (const auto* idle = parts.record.context.find("idleTimeoutMs");
       idle != nullptr && idle->is_integer())
     config.idle_timeout = std::chrono::milliseconds(idle->as_integer());
+  if (const auto document = text_of(parts.record.context, "template");
+      document && !parts.for_removal)
+    config.template_document = [document](Handler<std::optional<std::string>> done) {
+      std::move(done)(std::optional<std::string>(document));
+    };
   config.env = parts.provider.env;
   config.overlay = parts.env.values;
   config.left_env = parts.env.values;

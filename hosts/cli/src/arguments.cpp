@@ -92,6 +92,7 @@ struct Builder {
     add_snapshot();
     add_remove();
     add_build();
+    add_gc();
     add_information();
     add_fault_proxy();
     add_new();
@@ -141,6 +142,9 @@ struct Builder {
            "Checkpoint to boot a new machine from; else the one that bears the\n"
            "session's name, if there is one")
         ->type_name("CHECKPOINT");
+    add_template(sub, to,
+                 "Template (JSON) that a new machine boots; it is built before,\n"
+                 "where that was not done yet: see build --template");
     sub.add_option_function<std::string>(
            "--progress",
            [&to](const std::string& text) {
@@ -157,6 +161,10 @@ struct Builder {
            },
            "Steps of set-up on standard error: auto (on a terminal),\nalways or never")
         ->type_name("WHEN");
+  }
+
+  static void add_template(CLI::App& sub, SessionArguments& to, const std::string& text) {
+    sub.add_option("--template", to.template_file, text)->type_name("FILE");
   }
 
   void add_repositories(CLI::App& sub, SessionArguments& to) {
@@ -433,13 +441,23 @@ struct Builder {
         app.add_subcommand("build", "Build the template that sessions of a repository boot");
     sub->footer(
         "The log is on standard error; the template's id, or with --json the build, on\n"
-        "standard output. An interrupt cancels the build.\n\n" +
+        "standard output. An interrupt cancels the build. A template in a file is JSON:\n"
+        "  {\"schemaVersion\": 1, \"operations\": [\n"
+        "    {\"method\": \"from\", \"args\": [\"node:22-slim\"]},\n"
+        "    {\"method\": \"aptInstall\", \"args\": [\"git\"]},\n"
+        "    {\"method\": \"runCmd\", \"args\": [\"npm install -g typescript\"]}]}\n"
+        "Sessions boot it with start --template FILE and run --template FILE.\n\n" +
         std::string(kPlainCodes));
     add_repositories(*sub, build.session);
+    add_template(*sub, build.session, "Build this template, in place of one of repositories");
     sub->add_flag("--list", build.list, "List the builds that the provider knows");
     on(sub, [this] {
-      if (build.list != build.session.repositories.empty())
-        throw CLI::ValidationError("either --repo or --list is needed");
+      const bool repositories = !build.session.repositories.empty();
+      const bool document = !build.session.template_file.empty();
+      if (repositories + document + build.list != 1)
+        throw CLI::ValidationError("either --repo, --template or --list is needed");
+      if (document && !build.session.setup.empty())
+        throw CLI::ValidationError("--template and --setup exclude each other");
       if (!build.session.ref.empty() && !is_commit(build.session.ref))
         throw CLI::ValidationError("--ref", "a build takes a whole commit, of 40 hex digits");
       check_session(build.session);
@@ -465,6 +483,44 @@ struct Builder {
   void check_named(const std::string& provider) const {
     if (provider.empty() && global.config.empty())
       throw CLI::ValidationError("PROVIDER is required, where no --config names one");
+  }
+
+  void add_gc() {
+    auto* sub = app.add_subcommand("gc", "Find what no session needs, and remove it");
+    sub->footer(
+        "Without --remove or --adopt nothing is changed: what would be removed is listed.\n"
+        "Found are\n"
+        "- sandboxes of the providers that belong to no session of this state folder, such\n"
+        "  as after rm --force. A session's sandbox is never touched.\n"
+        "- what providers left behind: remains of builds whose host has ended, images of\n"
+        "  templates that are old by the provider's options, whichever host made them. --adopt\n"
+        "  leaves these.\n"
+        "Other hosts may share an engine or an account, and run commands in sandboxes that\n"
+        "this one knows nothing of: theirs are left out without --other-hosts. With it, they\n"
+        "are ended if they are old enough, whoever uses them: their host is not asked.\n\n" +
+        std::string(kPlainCodes));
+    sub->add_option("--provider", gc.provider,
+                    "Of this provider only; else of all that the configuration\n"
+                    "names, or of the default one")
+        ->type_name("NAME");
+    sub->add_flag("--remove", gc.remove, "Remove what is found");
+    sub->add_flag("--adopt", gc.adopt,
+                  "Make sessions of the sandboxes again, under the names that they carry");
+    sub->add_flag("--other-hosts", gc.other_hosts,
+                  "Also sandboxes that other hosts made, or nobody knows who");
+    sub->add_option_function<std::string>(
+           "--older-than",
+           [this](const std::string& text) {
+             gc.older_than = value_or_usage("--older-than", parse_duration(text));
+           },
+           "Spare sandboxes that were made later than that; else 1h, and\n"
+           "168h for those of other hosts")
+        ->type_name("DURATION");
+    on(sub, [this] {
+      if (gc.remove && gc.adopt)
+        throw CLI::ValidationError("--remove and --adopt exclude each other");
+      return Subcommand(gc);
+    });
   }
 
   void add_information() {
@@ -611,6 +667,7 @@ struct Builder {
   StopArguments stop;
   SnapshotArguments snapshot;
   BuildArguments build;
+  GcArguments gc;
   RemoveArguments remove;
   DescribeArguments describe;
   SettingsArguments settings;

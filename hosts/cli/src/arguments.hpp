@@ -37,6 +37,7 @@ struct SessionArguments {
   std::optional<std::chrono::milliseconds> setup_timeout;
   Progress progress = Progress::automatic;
   std::string from;  // checkpoint; empty: by the session's name
+  std::string template_file;
 };
 
 // What is run: run and exec.
@@ -100,6 +101,14 @@ struct BuildArguments {
   SessionArguments session;  // provider, repositories, their token, set-up
   bool list = false;
 };
+struct GcArguments {
+  std::string provider;  // empty: those of the configuration
+  bool remove = false;
+  bool adopt = false;
+  bool other_hosts = false;
+  std::optional<std::chrono::milliseconds> older_than;  // absent: the defaults below
+  static constexpr std::chrono::hours kOwn{1}, kOthers{7 * 24};
+};
 struct ProvidersArguments {};
 struct DescribeArguments {
   std::string provider;
@@ -143,9 +152,9 @@ struct ConformanceArguments {
 using Subcommand =
     std::variant<RunArguments, StartArguments, ExecArguments, CopyArguments, PsArguments,
                  LogsArguments, KillArguments, StopArguments, RemoveArguments, SnapshotArguments,
-                 BuildArguments, ProvidersArguments, DescribeArguments, SettingsArguments,
-                 ConfigCheckArguments, PluginsDoctorArguments, FaultProxyArguments, NewArguments,
-                 ConformanceArguments>;
+                 BuildArguments, GcArguments, ProvidersArguments, DescribeArguments,
+                 SettingsArguments, ConfigCheckArguments, PluginsDoctorArguments,
+                 FaultProxyArguments, NewArguments, ConformanceArguments>;
 
 struct CommandLine {
   GlobalArguments global;

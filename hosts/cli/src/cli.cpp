@@ -22,6 +22,7 @@ struct Dispatch {
   int operator()(const RemoveArguments& a) const { return remove_command(app, a); }
   int operator()(const SnapshotArguments& a) const { return snapshot_command(app, a); }
   int operator()(const BuildArguments& a) const { return build_command(app, a); }
+  int operator()(const GcArguments& a) const { return gc_command(app, a); }
   int operator()(const ProvidersArguments& a) const { return providers_command(app, a); }
   int operator()(const DescribeArguments& a) const { return describe_command(app, a); }
   int operator()(const SettingsArguments& a) const { return settings_command(app, a); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "commands/template_build.hpp"
 #include "exit_codes.hpp"
 #include "sandforge/support/encoding.hpp"
 #include "sandforge/support/utf8.hpp"
@@ -50,6 +51,10 @@ std::vector<std::string> not_applied(const SessionArguments& given, const Sessio
   const auto commands = commands_of(plan);
   if (!commands.empty() && commands != commands_of(has)) out.emplace_back("--setup");
   if (given.cwd && given.cwd != record.working_directory) out.emplace_back("--cwd");
+  const auto* booted = record.context.find("template");
+  if (!given.template_file.empty() &&
+      (booted == nullptr || *booted != json::Value(read_template(given.template_file))))
+    out.emplace_back("--template");
   return out;
 }
 
@@ -146,6 +151,12 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
   for (const auto& variable : spec.env)
     if (variable.value && !variable.reference.empty()) app.redactor().add(*variable.value);
   spec.plan = setup_plan_of(arguments);
+  if (!arguments.template_file.empty()) {
+    spec.template_document = read_template(arguments.template_file);
+    // Whoever asks for a template wants it now: a build that this program left behind would end
+    // with it.
+    if (!known) build_ahead(app, spec.provider, *spec.template_document);
+  }
   NewSession out;
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);
   // Of two calls at once that name the same new id, one made it.

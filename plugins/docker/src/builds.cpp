@@ -147,9 +147,28 @@ Build DockerBuilds::begin(const std::string& document, Secrets ephemeral, Secret
   plugin::Coroutine::launch<void>(
       lane_, record->stop.token(), [me, record, order] { return run(me, record, order); },
       [me, record](const std::exception_ptr& error, auto*) {
-        if (error) me->settle(*record, BuildStatus::failed, "the build was cancelled");
+        record->clock.request_stop();
+        if (error)
+          me->settle(*record, BuildStatus::failed, me->why_stopped(record->stop.token().reason()));
       });
+  limit(record);
   return out;
+}
+
+void DockerBuilds::limit(const std::shared_ptr<BuildRecord>& record) {
+  const auto time = options_->build_time;
+  if (time.count() == 0) return;
+  plugin::Coroutine::launch<void>(
+      lane_, record->clock.token(), [time] { return plugin::sleep_for(time); },
+      [record](const std::exception_ptr& stopped, auto*) {
+        if (!stopped) record->stop.request_stop(plugin::StopReason::timed_out);
+      });
+}
+
+std::string DockerBuilds::why_stopped(plugin::StopReason reason) const {
+  if (reason != plugin::StopReason::timed_out) return "the build was cancelled";
+  return "the build took longer than " + std::to_string(options_->build_time.count()) +
+         " s, its time limit (template.buildTimeout)";
 }
 
 // Its log goes with it; what is kept of it is read again.
@@ -192,7 +211,7 @@ Task<void> DockerBuilds::run(std::shared_ptr<DockerBuilds> me, std::shared_ptr<B
   } catch (const std::exception& error) {
     why = redactor.redact(error.what());
   }
-  if (!ready && record->stop.stop_requested()) why = "the build was cancelled";
+  if (!ready && record->stop.stop_requested()) why = me->why_stopped(record->stop.token().reason());
   if (!ready) record->log->add(why + "\n");
   Build ended = record->build;
   ended.status = ready ? BuildStatus::ready : BuildStatus::failed;
@@ -269,26 +288,37 @@ Task<std::optional<Build>> DockerBuilds::kept_build(std::string id) {
 // ---- The calls of the host
 
 Task<Build> DockerBuilds::start(plugin::BuildRequest request) {
-  const RepoOutcome outcome = co_await outcome_of(request.context);
-  if (!outcome.plan || !outcome.complete || !request.context.has_repository()) {
-    std::string why = "the session context yields no template to build";
-    for (const std::string& warning : outcome.warnings)
-      why += ": " + warning;
-    throw fault(Code::unavailable, "docker.no_template", why);
+  std::string document, identity;
+  Secrets secrets;
+  if (request.template_document) {
+    const Template given = Template::parse(*request.template_document);
+    document = given.text();
+    identity = given.identity();
+  } else {
+    const RepoOutcome outcome = co_await outcome_of(request.context);
+    if (!outcome.plan || !outcome.complete || !request.context.has_repository()) {
+      std::string why = "the session context yields no template to build";
+      for (const std::string& warning : outcome.warnings)
+        why += ": " + warning;
+      throw fault(Code::unavailable, "docker.no_template", why);
+    }
+    const RepoStyle by = style(request.settings);
+    const plugin::ResolvedTemplate resolved =
+        plugin::resolved_template(outcome, by, base(request.settings));
+    document = *resolved.document;
+    identity = resolved.identity;
+    secrets = repo_secrets(*outcome.plan, by);
   }
-  const RepoStyle by = style(request.settings);
-  const plugin::ResolvedTemplate resolved =
-      plugin::resolved_template(outcome, by, base(request.settings));
   TemplateImages images(engine(), options_);
-  const std::optional<TemplateImage> there = co_await images.find(resolved.identity);
-  const std::optional<Build> running = known(resolved.identity);
+  const std::optional<TemplateImage> there = co_await images.find(identity);
+  const std::optional<Build> running = known(identity);
   if (there && (!running || running->status != BuildStatus::building))
     co_return ready_build(*there);
   Secrets ephemeral;
   for (const plugin::EnvEntry& entry : request.ephemeral_env)
     if (entry.value) ephemeral[entry.name] = *entry.value;
   static_cast<void>(Template().set_ephemeral_envs(ephemeral));  // throws what is wrong with them
-  co_return begin(*resolved.document, std::move(ephemeral), repo_secrets(*outcome.plan, by));
+  co_return begin(document, std::move(ephemeral), std::move(secrets));
 }
 
 Task<Build> DockerBuilds::get(std::string id) {
@@ -298,6 +328,13 @@ Task<Build> DockerBuilds::get(std::string id) {
   const std::optional<TemplateImage> there = co_await images.find(id);
   if (there && here) co_return *here;
   if (there) co_return ready_build(*there);
+  const bool elsewhere = co_await claim_lives(engine(), claim_name(id));
+  if (elsewhere) {
+    Build running(id, BuildStatus::building);
+    running.template_id = id;
+    running.retry_after = kLookAgain;
+    co_return running;
+  }
   const std::optional<Build> before = co_await kept_build(id);
   if (before) co_return *before;
   co_return Build(id, BuildStatus::unknown);

@@ -17,6 +17,7 @@ class BuildRecord {
   plugin::Build build;
   std::shared_ptr<BuildLog> log = std::make_shared<BuildLog>();
   plugin::StopSource stop;
+  plugin::StopSource clock;  // stops the wait for its time limit
   bool ended() const { return build.status != plugin::BuildStatus::building; }
 };
 
@@ -55,6 +56,8 @@ class DockerBuilds : public std::enable_shared_from_this<DockerBuilds> {
   static Task<void> run(std::shared_ptr<DockerBuilds> me, std::shared_ptr<BuildRecord> record,
                         std::shared_ptr<const BuildOrder> order);
   void forget_oldest();  // with the mutex held
+  void limit(const std::shared_ptr<BuildRecord>& record);
+  std::string why_stopped(plugin::StopReason reason) const;
   void settle(BuildRecord& record, plugin::BuildStatus status, std::string error);
   std::vector<std::string> ended_after(const std::string& id) const;
   Task<void> keep(plugin::Build build, std::string log);

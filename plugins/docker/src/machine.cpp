@@ -315,6 +315,7 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot, ImageChoice* choice,
     spec.checkpoint = from.image;
     machine.provenance = from.provenance;
     if (from.image.empty()) co_await need_image(spec.image);
+    spec.host = co_await options_->mark->read(engine_.lane());
     const std::string id = co_await create_with_guest(spec, machine);
     on_identity(id);
     container_id = id;

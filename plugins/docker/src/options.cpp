@@ -240,6 +240,10 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   if (const Value* value = member(of_template, "volumes"))
     for (const auto& [source, target] : value->as_object())
       build_binds.push_back(source + ':' + target.as_string());
+  build_time =
+      std::chrono::seconds(of_template.integer("buildTimeout").value_or(build_time.count()));
+  keep_newest = static_cast<std::size_t>(of_template.integer("keepNewest").value_or(3));
+  keep_young = std::chrono::hours(of_template.integer("keepHours").value_or(keep_young.count()));
   stop_timeout = std::chrono::seconds(given.integer("stopTimeout").value_or(10));
 }
 
@@ -310,6 +314,7 @@ std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec&
   for (const auto& [name, value] : labels_of(options, session_id, hash(options, spec)))
     labels.set(name, value);
   if (!spec.guest.empty()) labels.set(std::string(wire::kGuestLabel), spec.guest);
+  if (!spec.host.empty()) labels.set(std::string(kHostLabel), spec.host);
   body.set("Labels", std::move(labels));
   return json::write(Value(std::move(body)));
 }

@@ -5,6 +5,7 @@
 #include <sandforge/wire/docker/messages.hpp>
 
 #include "guest.hpp"
+#include "host_mark.hpp"
 
 namespace sandforge::docker {
 
@@ -42,11 +43,15 @@ class ProviderOptions {
   std::map<std::string, std::string> build_env;  // of templates
   std::string build_network;                     // of containers that build; empty: the engine's
   std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"
+  std::chrono::seconds build_time{3600};         // of one build; 0: no limit
+  std::size_t keep_newest = 3;                   // images of a family that a clean-up keeps
+  std::chrono::hours keep_young{168};            // what a clean-up keeps, whatever their number
   std::chrono::seconds stop_timeout{10};
   // Files change in mounts alone, which no checkpoint has.
   bool read_only_root = false;
   milliseconds guest_silence{60'000};
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
+  const std::shared_ptr<HostMark> mark = std::make_shared<HostMark>();
 
   static constexpr const char* kDefaultImage = "node:22-slim";
 };
@@ -59,6 +64,7 @@ class MachineSpec {
   std::string checkpoint;  // the image of one that it is made from instead; empty: none
   std::string working_directory;
   std::string guest;  // hash of the program that is its first process; empty: the options' command
+  std::string host;   // that makes it; empty: it carries none
   std::vector<std::string> entrypoint;  // of the image, ahead of a command that was given
   std::vector<std::string> env;         // "NAME=value", or "NAME" to take it away from the image's
 

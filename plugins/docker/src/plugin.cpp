@@ -1,6 +1,7 @@
 // The provider `docker`: its options, its settings, its entry.
 #include <sandforge/plugin/plugin.hpp>
 
+#include "directory.hpp"
 #include "sandbox.hpp"
 
 namespace sandforge::docker {
@@ -8,7 +9,8 @@ namespace sandforge::docker {
 class DockerFactory : public plugin::CoFactorySandbox,
                       public plugin::BasicHealth<plugin::Coroutine>,
                       public plugin::BasicTemplates<plugin::Coroutine>,
-                      public plugin::BasicBuilds<plugin::Coroutine> {
+                      public plugin::BasicBuilds<plugin::Coroutine>,
+                      public plugin::BasicDirectory<plugin::Coroutine> {
  public:
   static constexpr const char* provider = "docker";
   explicit DockerFactory(const plugin::Opening& opening)
@@ -39,7 +41,8 @@ class DockerFactory : public plugin::CoFactorySandbox,
     std::vector<std::string> out = {"spawn.stdin",      "spawn.signal",    "spawn.kill",
                                     "spawn.user",       "spawn.tree",      "stderr.separate",
                                     "stderr.combined",  "env.per_command", "env.unset",
-                                    "env.at_provision", "network.none",    "network.private"};
+                                    "env.at_provision", "network.none",    "network.private",
+                                    "builds.document"};
     if (!options_->read_only_root) out.emplace_back("checkpoints");
     if (options_->guest != nullptr)
       for (const char* more : {"spawn.detach", "pty", "processes.list", "processes.attach", "files",
@@ -80,13 +83,33 @@ class DockerFactory : public plugin::CoFactorySandbox,
     co_return;
   }
 
-  plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
-  Task<void> check(plugin::StopToken) override {
-    if (!engine_) engine_.emplace(lane(), options_->engine);
-    co_await engine_->connect();
+  plugin::BasicDirectory<plugin::Coroutine>* directory() override { return this; }
+  Task<plugin::DirectoryPage> find(plugin::Document labels, std::string page, std::uint32_t limit,
+                                   plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    plugin::DirectoryPage out = co_await all.find(std::move(labels), std::move(page), limit);
+    co_return out;
+  }
+  Task<void> remove(std::string container, plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    co_await all.remove(std::move(container));
+  }
+  bool can_sweep() const override { return true; }
+  Task<std::vector<plugin::Leftover>> sweep(bool remove, plugin::StopToken) override {
+    EngineDirectory all(engine(), options_);
+    std::vector<plugin::Leftover> out = co_await all.sweep(remove);
+    co_return out;
   }
 
+  plugin::BasicHealth<plugin::Coroutine>* health() override { return this; }
+  Task<void> check(plugin::StopToken) override { co_await engine().connect(); }
+
  private:
+  Engine& engine() {
+    if (!engine_) engine_.emplace(lane(), options_->engine);
+    return *engine_;
+  }
+
   const std::shared_ptr<const ProviderOptions> options_;
   const std::shared_ptr<DockerBuilds> builds_;
   std::optional<Engine> engine_;

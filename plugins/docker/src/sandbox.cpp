@@ -5,12 +5,12 @@
 #include <sandforge/guest_link/processes.hpp>
 
 #include <algorithm>
-#include <ctime>
+
+#include "engine_time.hpp"
 
 namespace sandforge::docker {
 namespace {
 
-constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::int64_t kBytesPerMb = 1024 * 1024;
 constexpr std::size_t kRequestsKept = 1024;
 constexpr milliseconds kCaptureNap{50};
@@ -21,20 +21,6 @@ constexpr milliseconds kLookTime = std::chrono::seconds(10);
 constexpr milliseconds kLookNap{50};
 constexpr int kEndedLooks = 10;   // half a second
 constexpr int kGoingLooks = 200;  // ten seconds
-
-// "2026-01-02T03:04:05.678901234Z" as nanoseconds since the Unix epoch; 0: no such text.
-std::int64_t time_of(const std::string& text) {
-  std::tm parts{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) return 0;
-  std::int64_t fraction = 0, digits = 0;
-  if (*rest == '.')
-    for (++rest; *rest >= '0' && *rest <= '9' && digits < 9; ++rest, ++digits)
-      fraction = fraction * 10 + (*rest - '0');
-  for (; digits < 9; ++digits)
-    fraction *= 10;
-  return static_cast<std::int64_t>(::timegm(&parts)) * kNanoseconds + fraction;
-}
 
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts)

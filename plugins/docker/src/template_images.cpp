@@ -6,9 +6,6 @@
 #include <sandforge/support/shell.hpp>
 #include <sandforge/wire/docker/frames.hpp>
 
-#include <algorithm>
-#include <charconv>
-
 #include "machine.hpp"
 
 namespace sandforge::docker {
@@ -16,14 +13,9 @@ namespace {
 
 constexpr milliseconds kCommitTime = std::chrono::minutes(10);
 constexpr milliseconds kEndedNap{20};
+constexpr milliseconds kClaimNap{1000};
 constexpr int kEndedNaps = 1500;  // thirty seconds
 constexpr std::size_t kShownOfLog = 2000;
-constexpr std::string_view kTemplateRepository = "sandforge-template:";
-constexpr std::size_t kTagDigits = 40;
-
-std::string template_reference(const std::string& identity) {
-  return std::string(kTemplateRepository) + identity.substr(0, kTagDigits);
-}
 
 std::string container_path(const std::string& id, const std::string& rest) {
   return "/containers/" + percent_encode(id) + rest;
@@ -50,20 +42,6 @@ std::string assignments(const std::map<std::string, std::string>& values) {
   std::string out;
   for (const auto& [name, value] : values)
     out += "export " + name + "=" + shell_quote(value) + "\n";
-  return out;
-}
-
-std::optional<TemplateImage> told_template(const wire::ImageInfo& image) {
-  TemplateImage out;
-  out.identity = image.label(kTemplateLabel);
-  if (out.identity.empty()) return std::nullopt;
-  out.reference = template_reference(out.identity);
-  // What was built on it has its labels, too, and not its name.
-  if (std::find(image.tags.begin(), image.tags.end(), out.reference) == image.tags.end())
-    return std::nullopt;
-  out.family = image.label(kTemplateFamilyLabel);
-  const std::string time = image.label(kTemplateTimeLabel);
-  std::from_chars(time.data(), time.data() + time.size(), out.created_at);
   return out;
 }
 
@@ -197,6 +175,7 @@ class TemplateImages::Step {
   std::string name;  // "step 2 of 5 (run make)"
   BuildLayer parent;
   json::Object config;  // of the image that it becomes
+  std::string claim;    // the container that stands for the right to build; empty: none
   std::vector<std::string> containers;
 };
 
@@ -213,6 +192,7 @@ Task<std::string> TemplateImages::create(std::shared_ptr<Step> step, std::string
   }
   json::Object labels;
   labels.set(std::string(kBuildLabel), step->order->identity);
+  if (!step->claim.empty()) labels.set(std::string(kClaimedByLabel), step->claim);
   json::Array shell, words;
   shell.emplace_back("/bin/sh");
   shell.emplace_back("-c");
@@ -413,17 +393,48 @@ Task<void> TemplateImages::remove(std::vector<std::string> containers) {
 
 // ---- All of them
 
+// False: another host has made the image meanwhile.
+Task<bool> TemplateImages::wait_for(BuildClaim& claim, std::string identity,
+                                    std::shared_ptr<BuildLog> log) {
+  for (bool told = false;; told = true) {
+    const BuildClaim::Taken taken = co_await claim.take();
+    // The other one had it until it was ready.
+    const std::optional<TemplateImage> there = co_await find(identity);
+    if (there) co_return false;
+    if (taken != BuildClaim::Taken::others) co_return true;
+    if (!told) log->add("another host builds the same: its end is waited for\n");
+    co_await plugin::sleep_for(kClaimNap);
+  }
+}
+
 Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
                                  std::shared_ptr<BuildLog> log) {
+  const Template of = Template::parse(order->document);
+  const std::string base = of.base().value_or(
+      options_->base_image.empty() ? ProviderOptions::kDefaultImage : options_->base_image);
+  const BuildLayer layer = co_await base_layer(base);
+  log->add("from " + base + "\n");
+  BuildClaim claim(engine_, options_, order->identity, layer.id);
+  std::exception_ptr failed;
+  try {
+    const bool mine = co_await wait_for(claim, order->identity, log);
+    if (mine) co_await build_steps(order, log, layer, claim.container());
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  co_await plugin::with_stop(plugin::StopToken(), claim.release());
+  if (failed) std::rethrow_exception(failed);
+  log->add("ready\n");
+}
+
+Task<void> TemplateImages::build_steps(std::shared_ptr<const BuildOrder> order,
+                                       std::shared_ptr<BuildLog> log, BuildLayer layer,
+                                       std::string claim) {
   const Template of = Template::parse(order->document);
   const auto redactor = std::make_shared<Redactor>();
   for (const auto* values : {&order->secrets, &order->ephemeral})
     for (const auto& [name, value] : *values)
       redactor->add(value);
-  const std::string base = of.base().value_or(
-      options_->base_image.empty() ? ProviderOptions::kDefaultImage : options_->base_image);
-  BuildLayer layer = co_await base_layer(base);
-  log->add("from " + base + "\n");
   StepOptions where;
   where.workdir = layer.workdir;
   const std::vector<TemplateStep> steps = template_steps(of, where);
@@ -433,6 +444,7 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
     step->log = log;
     step->redactor = redactor;
     step->parent = layer;
+    step->claim = claim;
     const bool last = i == steps.size();
     json::Object labels;
     std::string key;
@@ -488,7 +500,6 @@ Task<void> TemplateImages::build(std::shared_ptr<const BuildOrder> order,
     co_await plugin::with_stop(plugin::StopToken(), remove(step->containers));
     if (failed) std::rethrow_exception(failed);
   }
-  log->add("ready\n");
 }
 
 }  // namespace sandforge::docker

@@ -6,16 +6,13 @@
 
 #include <mutex>
 
+#include "build_claim.hpp"
 #include "engine.hpp"
 #include "options.hpp"
+#include "template_image.hpp"
 
 namespace sandforge::docker {
 
-// Of an image that a template was built as, and of one that an operation left behind.
-inline constexpr std::string_view kTemplateLabel = "sandforge.template";  // its identity
-inline constexpr std::string_view kTemplateFamilyLabel = "sandforge.template.family";
-inline constexpr std::string_view kTemplateTimeLabel = "sandforge.template.created";
-inline constexpr std::string_view kLayerLabel = "sandforge.layer";
 // Of a container that builds: the identity of the template.
 inline constexpr std::string_view kBuildLabel = "sandforge.build";
 
@@ -45,15 +42,6 @@ class BuildLog {
   std::uint64_t dropped_ = 0;
 };
 
-class TemplateImage {
- public:
-  TemplateImage() {}
-  std::string identity;
-  std::string reference;
-  std::string family;
-  std::int64_t created_at = 0;
-};
-
 // What a build goes on from: an image, and what the next one has of its configuration.
 class BuildLayer {
  public:
@@ -77,16 +65,20 @@ class TemplateImages {
   Task<std::optional<TemplateImage>> newest(std::string family);
   Task<std::vector<TemplateImage>> list();  // newest first
   /*
-   * Ends when the image is there, and throws what kept it from that: docker.build_step names the
-   * step and the end of what it said. No container of it is left. Each operation runs as the one
-   * command of a container of its own: with the command the engine ends every process of it, and
-   * what is kept is the container that has ended. A stop ends it.
+   * Ends when the image is there, also where another host made it: of hosts that want the same at
+   * once one builds, and the next one does where that fails or is gone. Throws what kept it from
+   * that: docker.build_step names the step and the end of what it said. No container of it is left.
+   * Each operation runs as the one command of a container of its own: with the command the engine
+   * ends every process of it, and what is kept is the container that has ended. A stop ends it.
    */
   Task<void> build(std::shared_ptr<const BuildOrder> order, std::shared_ptr<BuildLog> log);
 
  private:
   class Step;
   Task<BuildLayer> base_layer(std::string image);
+  Task<bool> wait_for(BuildClaim& claim, std::string identity, std::shared_ptr<BuildLog> log);
+  Task<void> build_steps(std::shared_ptr<const BuildOrder> order, std::shared_ptr<BuildLog> log,
+                         BuildLayer layer, std::string claim);
   Task<std::optional<std::string>> cached(std::string key);
   Task<std::string> run_step(std::shared_ptr<Step> step);
   Task<std::string> run_secret_step(std::shared_ptr<Step> step);

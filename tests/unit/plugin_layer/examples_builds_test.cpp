@@ -69,8 +69,8 @@ struct Kitchen {
                                              const sf_error_sink*) SF_NOEXCEPT;
   Answer builds(Call call, const std::string& settings, const std::string& id = {}) {
     return ask([&](Answer& answer) {
-      const sf_build_request request{sizeof request, &box.context, str(settings),
-                                     str(id),        nullptr,      0};
+      const sf_build_request request{
+          sizeof request, &box.context, str(settings), str(id), nullptr, 0, {}};
       const sf_build_completion done{
           &answer, [](void* ctx, const sf_error* error, const sf_build* first, std::size_t count,
                       std::size_t) noexcept {
@@ -138,7 +138,7 @@ TEST_CASE("builds are started once, listed newest first, and cancelled") {
   const auto listed = kitchen.builds(&sf_builds_ext::list, plain).builds;
   REQUIRE(listed.size() == 2);
   CHECK(listed[0].id == second);
-  const sf_build_request request{sizeof request, nullptr, str(larger), str(second), nullptr, 0};
+  const sf_build_request request{sizeof request, nullptr, str(larger), str(second), nullptr, 0, {}};
   Result cancelled;
   kitchen.box.driver().call([&] {
     kitchen.table<sf_builds_ext>(SF_EXT_BUILDS)

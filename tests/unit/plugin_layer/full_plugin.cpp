@@ -33,7 +33,8 @@ class SomeBuilds : public BasicBuilds<Style> {
   template <class T>
   using Result = typename Style::template Result<T>;
   Result<Build> start(BuildRequest request, StopToken) override {
-    called("build " + request.ephemeral_env.at(0).name);
+    called("build " + request.ephemeral_env.at(0).name + " " +
+           request.template_document.value_or("-"));
     Build build("b1", BuildStatus::building);
     build.retry_after = std::chrono::milliseconds(250);
     return Style::ready(std::move(build));
@@ -65,6 +66,7 @@ class SomeDirectory : public BasicDirectory<Style> {
     found.entries.resize(2);
     found.entries[0].sandbox_id = "s1";
     found.entries[1].session_id = "mine";
+    found.entries[1].own = true;
     found.entries[1].labels.set("k", "v");
     found.next = "more";
     return Style::ready(std::move(found));
@@ -72,6 +74,17 @@ class SomeDirectory : public BasicDirectory<Style> {
   Result<void> remove(std::string id, StopToken) override {
     called("remove " + id);
     return Style::ready();
+  }
+  bool can_sweep() const override { return true; }
+  Result<std::vector<Leftover>> sweep(bool remove, StopToken) override {
+    called(remove ? "sweep away" : "sweep");
+    std::vector<Leftover> found(2);
+    found[0].kind = "image";
+    found[0].id = "i1";
+    found[0].reason = "old";
+    found[1].bytes = 7;
+    found[1].error = "in use";
+    return Style::ready(std::move(found));
   }
 };
 

@@ -17,7 +17,11 @@ std::string show(const sf_build& b) {
 std::string show(const sf_directory_entry& d) {
   return testing::text(d.sandbox_id) + " " +
          (d.session_id.ptr == nullptr ? "-" : testing::text(d.session_id)) + " " +
-         testing::text(d.labels);
+         ((d.flags & SF_DIRECTORY_OWN) != 0 ? "own " : "") + testing::text(d.labels);
+}
+std::string show(const sf_leftover& l) {
+  return testing::text(l.kind) + " " + testing::text(l.id) + " " + testing::text(l.reason) + " " +
+         number(l.bytes) + " " + testing::text(l.error);
 }
 
 sf_build_completion builds_of(Listed& l) {
@@ -61,7 +65,8 @@ TEST_CASE("the capabilities of a provider") {
   const auto& builds = full.of_provider<sf_builds_ext>(SF_EXT_BUILDS);
   CHECK(builds.cancel == nullptr);
   const sf_env_entry secret{bytes("KEY"), bytes("v")};
-  sf_build_request request{sizeof request, nullptr, str("{}"), str(""), &secret, 1};
+  sf_build_request request{sizeof request, nullptr, str("{}"),          str(""),
+                           &secret,        1,       str(R"({"doc":1})")};
   const auto build = [&](auto function) {
     return full.ask<Listed>([&](Listed& l) {
       return function(full.provider, &request, builds_of(l), nullptr, nullptr);
@@ -81,14 +86,26 @@ TEST_CASE("the capabilities of a provider") {
     return directory.find(full.provider, str(R"({"a":"1"})"), str("p"), 10, entries_of(l), nullptr,
                           nullptr);
   });
-  CHECK(found.text == R"(s1 - {} |  mine {"k":"v"} -> more)");
+  CHECK(found.text == R"(s1 - {} |  mine own {"k":"v"} -> more)");
   full.plain([&](sf_completion done) {
     return directory.remove(full.provider, str("s1"), done, nullptr, nullptr);
   });
+  const auto sweep = [&](std::uint32_t flags) {
+    return full.ask<Listed>([&](Listed& l) {
+      const sf_sweep_completion done{&l, [](void* ctx, const sf_error* e, const sf_leftover* first,
+                                            std::size_t n, std::size_t stride) noexcept {
+                                       static_cast<Listed*>(ctx)->take(e, first, n, stride, show);
+                                     }};
+      return directory.sweep(full.provider, flags, done, nullptr, nullptr);
+    });
+  };
+  CHECK(sweep(0).text == "image i1 old -  |    7 in use");
+  CHECK(sweep(SF_SWEEP_REMOVE).count == 2);
   const auto& health = full.of_provider<sf_health_ext>(SF_EXT_HEALTH);
   const auto sick = full.plain(
       [&](sf_completion done) { return health.check(full.provider, done, nullptr, nullptr); });
   CHECK(sick.failure.code == SF_UNAUTHENTICATED);
-  CHECK(take_calls() == "build KEY; logs b1 7; find 1 p 10; remove s1");
+  CHECK(take_calls() ==
+        R"(build KEY {"doc":1}; logs b1 7; find 1 p 10; remove s1; sweep; sweep away)");
   CHECK(full.provider->vtbl->extension(full.provider, str("sandforge.none/1")) == nullptr);
 }

@@ -42,6 +42,22 @@ TEST_CASE("Opening a session starts nothing, and gives settings with their defau
   CHECK(created.context->caller_chose_id);
 }
 
+TEST_CASE("Each fresh machine of a session boots its template, whichever host starts it") {
+  Site site;
+  const std::string document = R"({"operations":[],"schemaVersion":1})";
+  auto wanted = spec("s1");
+  wanted.template_document = document;
+  const auto first = site.host();
+  first.manager->open(wanted, OpenMode::create)->sandbox()->start();
+  CHECK(site.world->starts().back().template_document == document);
+  // What runs is reattached, and boots nothing.
+  const auto second = site.host();
+  second.manager->start(SessionId("s1"));
+  CHECK_FALSE(site.world->starts().back().template_document.has_value());
+  second.manager->recreate(SessionId("s1"));
+  CHECK(site.world->starts().back().template_document == document);
+}
+
 TEST_CASE("A session without an id gets one, and has no checkpoints") {
   Site site;
   const auto host = site.host();

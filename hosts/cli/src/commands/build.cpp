@@ -1,17 +1,21 @@
 #include "sandforge/builds.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "commands/commands.hpp"
+#include "commands/template_build.hpp"
 #include "exit_codes.hpp"
 #include "new_session.hpp"
 #include "sandforge/clock.hpp"
 #include "sandforge/settings.hpp"
+#include "sandforge/support/template.hpp"
 
 namespace sandforge::cli {
 namespace {
 
+constexpr std::size_t kLongestTemplate = 1U << 20;
 constexpr std::chrono::milliseconds kFirstLook{50}, kLastLook{2000};  // at a build without a log
 
 // The builds of a provider, in blocking form.
@@ -140,38 +144,95 @@ Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const B
   }
 }
 
-}  // namespace
-
-int build_command(App& app, const BuildArguments& arguments) {
-  const auto provider = app.choose_provider(arguments.session.provider);
-  app.check_configured(provider);
-  const auto config = app.config();
-  const auto setup = app.open_provider(provider, config);
-  const Builds builds(setup.backend);
-  const auto* configured = config ? config->find_provider(provider) : nullptr;
-  const auto effective = effective_settings(
-      *setup.settings_schema, configured != nullptr ? configured->settings : json::Value(nullptr),
-      setup.host_defaults);
+class Opened {
+ public:
+  Opened(App& app, const std::string& provider) {
+    const auto config = app.config();
+    auto setup = app.open_provider(provider, config);
+    backend = std::move(setup.backend);
+    features = std::move(setup.description.features);
+    const auto* configured = config ? config->find_provider(provider) : nullptr;
+    const auto effective = effective_settings(
+        *setup.settings_schema, configured != nullptr ? configured->settings : json::Value(nullptr),
+        setup.host_defaults);
+    if (effective.document.is_object()) request.settings = effective.document.as_object();
+  }
+  void must_take_documents(const std::string& provider) const {
+    if (std::find(features.begin(), features.end(), "builds.document") == features.end())
+      throw_error(Error(Status::unsupported,
+                        "the provider '" + provider + "' builds no templates of files",
+                        "feature.builds.document"));
+  }
+  std::shared_ptr<ProviderBackend> backend;
+  std::vector<std::string> features;
   BuildRequest request;
-  if (effective.document.is_object()) request.settings = effective.document.as_object();
-  if (arguments.list) return list_builds(app, builds, request);
-  request.context = context_of(app, arguments.session);
+};
+
+// To its end.
+Build run_build(App& app, const Opened& opened, const Builds& builds, BuildRequest request) {
   auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
     backend.start(request, std::move(done));
   });
   request.build = build.id;
-  if (is_going_on(build)) build = follow(app, setup.backend, builds, request);
+  if (is_going_on(build)) build = follow(app, opened.backend, builds, request);
+  return build;
+}
+
+void must_be_ready(const Build& build) {
+  if (build.status == BuildStatus::ready) return;
+  throw_error(Error(Status::unavailable,
+                    "the build is " + std::string(to_string(build.status)) +
+                        (build.error.empty() ? "" : ": " + build.error),
+                    "build.not_ready"));
+}
+
+}  // namespace
+
+std::string read_template(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kLongestTemplate + 1, '\0');
+  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in && in.gcount() == 0)
+    throw_error(
+        Error(Status::not_found, file + " cannot be read, or is empty", "template.no_file"));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kLongestTemplate)
+    throw_error(Error(Status::invalid, file + " is too long for a template", "template.too_long"));
+  try {
+    return Template::parse(text).text();
+  } catch (const std::exception& mistake) {
+    throw_error(Error(Status::invalid, file + ": " + mistake.what(), "template.invalid"));
+  }
+}
+
+void build_ahead(App& app, const std::string& provider, const std::string& document) {
+  const Opened opened(app, provider);
+  opened.must_take_documents(provider);
+  auto request = opened.request;
+  request.template_document = document;
+  must_be_ready(run_build(app, opened, Builds(opened.backend), std::move(request)));
+}
+
+int build_command(App& app, const BuildArguments& arguments) {
+  const auto provider = app.choose_provider(arguments.session.provider);
+  app.check_configured(provider);
+  const Opened opened(app, provider);
+  const Builds builds(opened.backend);
+  auto request = opened.request;
+  if (arguments.list) return list_builds(app, builds, request);
+  if (arguments.session.template_file.empty()) {
+    request.context = context_of(app, arguments.session);
+  } else {
+    opened.must_take_documents(provider);
+    request.template_document = read_template(arguments.session.template_file);
+  }
+  const auto build = run_build(app, opened, builds, std::move(request));
   const auto& terminal = app.terminal();
-  const bool ready = build.status == BuildStatus::ready;
   if (terminal.json()) {
     const int told = terminal.exit_code_after(terminal.print_json(to_object(build)));
-    return told != kOk || ready ? told : kFailure;
+    return told != kOk || build.status == BuildStatus::ready ? told : kFailure;
   }
-  if (!ready)
-    throw_error(Error(Status::unavailable,
-                      "the build is " + std::string(to_string(build.status)) +
-                          (build.error.empty() ? "" : ": " + build.error),
-                      "build.not_ready"));
+  must_be_ready(build);
   return terminal.exit_code_after(terminal.print(build.template_id.str() + "\n"));
 }
 

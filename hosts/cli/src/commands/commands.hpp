@@ -16,6 +16,7 @@ int stop_command(App& app, const StopArguments& arguments);
 int remove_command(App& app, const RemoveArguments& arguments);
 int snapshot_command(App& app, const SnapshotArguments& arguments);
 int build_command(App& app, const BuildArguments& arguments);
+int gc_command(App& app, const GcArguments& arguments);
 int providers_command(App& app, const ProvidersArguments& arguments);
 int describe_command(App& app, const DescribeArguments& arguments);
 int settings_command(App& app, const SettingsArguments& arguments);

@@ -1,23 +1,11 @@
 #include "commands/commands.hpp"
+#include "commands/known_sessions.hpp"
 #include "commands/processes.hpp"
 #include "exit_codes.hpp"
 #include "sandforge/clock.hpp"
 
 namespace sandforge::cli {
 namespace {
-
-std::vector<SessionRecord> all_sessions(SessionStore& store) {
-  std::vector<SessionRecord> all;
-  SessionQuery query;
-  for (;;) {
-    auto page = store.list(query).value();
-    const bool last = page.size() < query.limit;
-    all.insert(all.end(), std::make_move_iterator(page.begin()),
-               std::make_move_iterator(page.end()));
-    if (last) return all;
-    query.after = all.back().id;
-  }
-}
 
 int list_sessions(App& app) {
   const auto sessions = all_sessions(app.store());

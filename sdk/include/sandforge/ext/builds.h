@@ -36,6 +36,9 @@ typedef struct sf_build_request { /* APPENDABLE */
   const sf_env_entry*
       ephemeral_env; /* build-only values: secret, never stored, not part of identity */
   size_t ephemeral_env_count;
+  /* Of start: canonical JSON of the template to build. Null ptr: that of the session of context.
+   * Asked only of providers whose features name "builds.document". */
+  sf_str template_document;
 } sf_build_request;
 
 typedef struct sf_build_completion { /* FROZEN */

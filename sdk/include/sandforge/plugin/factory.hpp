@@ -173,7 +173,8 @@ class BasicFactorySandbox : public FactoryBase {
   const void* find_extension(std::string_view id) {
     if (id == SF_EXT_TEMPLATE && templates() != nullptr) return &detail::template_table<Style>();
     if (id == SF_EXT_BUILDS && builds() != nullptr) return detail::builds_table<Style>(*builds());
-    if (id == SF_EXT_DIRECTORY && directory() != nullptr) return &detail::directory_table<Style>();
+    if (id == SF_EXT_DIRECTORY && directory() != nullptr)
+      return &detail::directory_table<Style>(*directory());
     if (id == SF_EXT_HEALTH && health() != nullptr) return &detail::health_table<Style>();
     return nullptr;
   }

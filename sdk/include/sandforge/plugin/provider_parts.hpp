@@ -62,6 +62,7 @@ class BuildRequest {
     context = Context(r.context, lane);
     settings = Settings::parse(view(r.settings));
     build_id = copy(r.build_id);
+    template_document = copy_optional(r.template_document);
     for (std::size_t i = 0; i < r.ephemeral_env_count; ++i) {
       ephemeral_env.emplace_back(copy(r.ephemeral_env[i].name),
                                  copy_optional(r.ephemeral_env[i].value));
@@ -70,6 +71,9 @@ class BuildRequest {
   Context context;
   Settings settings;
   std::string build_id;  // empty for start and list
+  // Of start, where features() name "builds.document": what to build in place of the template of
+  // the context's session.
+  std::optional<std::string> template_document;
   std::vector<EnvEntry> ephemeral_env;
 };
 
@@ -105,6 +109,7 @@ class DirectoryEntry {
   std::string sandbox_id;
   std::optional<std::string> session_id;  // absent: it carries none
   State state = State::unknown;
+  bool own = false;  // this host made it; false: another one did, or nobody can tell
   std::int64_t created_at = 0;
   json::Object labels;
 };
@@ -116,18 +121,37 @@ class DirectoryPage {
   std::string next;  // token of the next page; empty: the last
 };
 
-// Finds sandboxes without a session.
+// Something that this provider made, and that nothing needs any more.
+class Leftover {
+ public:
+  Leftover() {}
+  std::string kind;
+  std::string id;
+  std::string reason;
+  std::int64_t created_at = 0;
+  std::optional<std::uint64_t> bytes;
+  std::string error;  // what kept it from being removed
+};
+
+// Finds sandboxes without a session, and what else was left behind.
 template <class Style>
 class BasicDirectory {
  public:
   template <class T>
   using Result = typename Style::template Result<T>;
   virtual ~BasicDirectory() = default;
-  // Sandboxes that carry all the labels; no labels: every one of this owner.
+  // Sandboxes that carry all the labels; no labels: all of this provider, whichever host made them.
   virtual Result<DirectoryPage> find(Document labels, std::string page, std::uint32_t limit,
                                      StopToken stop) = 0;
   // What is gone succeeds.
   virtual Result<void> remove(std::string sandbox_id, StopToken stop) = 0;
+
+  virtual bool can_sweep() const { return false; }
+  // What no sandbox is, and no host and no sandbox needs; it is removed where that is asked for.
+  // Never anything that a living host may be working on.
+  virtual Result<std::vector<Leftover>> sweep(bool /*remove*/, StopToken) {
+    throw Error(Code::unsupported, "nothing is left behind here");
+  }
 };
 
 template <class Style>

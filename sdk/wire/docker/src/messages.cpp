@@ -100,9 +100,14 @@ std::optional<std::vector<ContainerSummary>> read_containers(std::string_view bo
     one.created = integer_of(item.as_object(), "Created").value_or(0);
     one.state = text_of(item.as_object(), "State");
     one.image_id = text_of(item.as_object(), "ImageID");
+    one.labels = object_of(item.as_object(), "Labels");
     out.push_back(std::move(one));
   }
   return out;
+}
+
+std::string ContainerSummary::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
 }
 
 std::string ContainerInfo::label(std::string_view wanted) const {
@@ -174,6 +179,29 @@ std::optional<std::vector<ImageInfo>> read_images(std::string_view body) {
     one.id = text_of(item.as_object(), "Id");
     one.tags = texts_of(item.as_object(), "RepoTags");
     one.bytes = static_cast<std::uint64_t>(integer_of(item.as_object(), "Size").value_or(0));
+    one.parent = text_of(item.as_object(), "ParentId");
+    one.created = integer_of(item.as_object(), "Created").value_or(0);
+    one.labels = object_of(item.as_object(), "Labels");
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string VolumeInfo::label(std::string_view wanted) const {
+  return text_of(labels, wanted);
+}
+
+std::optional<std::vector<VolumeInfo>> read_volumes(std::string_view body) {
+  const auto object = parse_object(body);
+  if (!object) return std::nullopt;
+  std::vector<VolumeInfo> out;
+  const json::Value* volumes = object->find("Volumes");
+  if (volumes == nullptr || !volumes->is_array()) return out;
+  for (const json::Value& item : volumes->as_array()) {
+    if (!item.is_object() || text_of(item.as_object(), "Name").empty()) return std::nullopt;
+    VolumeInfo one;
+    one.name = text_of(item.as_object(), "Name");
+    one.created = text_of(item.as_object(), "CreatedAt");
     one.labels = object_of(item.as_object(), "Labels");
     out.push_back(std::move(one));
   }
@@ -226,8 +254,15 @@ std::string write_exec_start(bool detach) {
 }
 
 std::string label_filter(std::string_view name, std::string_view value) {
+  Labels only;
+  only.emplace_back(name, value);
+  return label_filter(only);
+}
+
+std::string label_filter(const Labels& all) {
   json::Array labels;
-  labels.emplace_back(std::string(name) + (value.empty() ? "" : "=" + std::string(value)));
+  for (const auto& [name, value] : all)
+    labels.emplace_back(name + (value.empty() ? "" : "=" + value));
   json::Object filter;
   filter.set("label", std::move(labels));
   return json::write(json::Value(std::move(filter)));

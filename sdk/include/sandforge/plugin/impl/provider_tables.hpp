@@ -129,10 +129,34 @@ const sf_builds_ext* builds_table(const BasicBuilds<Style>& part) {
                  (part.can_cancel() ? 4 : 0)];
 }
 
+inline void tell_leftovers(const sf_sweep_completion& done, const sf_error* e,
+                           const std::vector<Leftover>* all) {
+  std::vector<sf_leftover> raw;
+  if (e == nullptr)
+    for (const Leftover& one : *all)
+      raw.push_back({sizeof(sf_leftover), to_str(one.kind), to_str(one.id), to_str(one.reason),
+                     one.created_at, one.bytes.value_or(SF_NONE), to_str(one.error)});
+  done.done(done.ctx, e, raw.data(), raw.size(), sizeof(sf_leftover));
+}
+
 template <class Style>
-const sf_directory_ext& directory_table() {
+sf_status do_sweep(sf_provider* self, std::uint32_t flags, sf_sweep_completion done, sf_op** op,
+                   const sf_error_sink* err) noexcept {
+  return fence(err, [&] {
+    const ProviderPart<BasicDirectory<Style>> part(self, Part::directory);
+    operate<Style, std::vector<Leftover>>(
+        part.lane(), op,
+        [part, remove = (flags & SF_SWEEP_REMOVE) != 0](StopToken stop) {
+          return part->sweep(remove, stop);
+        },
+        [done](const sf_error* e, std::vector<Leftover>* all) { tell_leftovers(done, e, all); });
+  });
+}
+
+template <class Style>
+const sf_directory_ext& directory_table(const BasicDirectory<Style>& of) {
   using Its = ProviderPart<BasicDirectory<Style>>;
-  static const sf_directory_ext table = {
+  static const sf_directory_ext plain = {
       sizeof(sf_directory_ext),
       [](sf_provider* self, sf_str labels, sf_str page, std::uint32_t limit,
          sf_directory_completion done, sf_op** op, const sf_error_sink* err) noexcept {
@@ -150,8 +174,9 @@ const sf_directory_ext& directory_table() {
                   for (const DirectoryEntry& d : found->entries) {
                     labels_of.push_back(json::write(json::Value(d.labels)));
                     raw.push_back({sizeof(sf_directory_entry), to_str(d.sandbox_id),
-                                   maybe_str(d.session_id), static_cast<std::uint32_t>(d.state), 0,
-                                   d.created_at, to_str(labels_of.back())});
+                                   maybe_str(d.session_id), static_cast<std::uint32_t>(d.state),
+                                   d.own ? SF_DIRECTORY_OWN : 0, d.created_at,
+                                   to_str(labels_of.back())});
                   }
                 }
                 done.done(done.ctx, e, raw.data(), raw.size(), sizeof(sf_directory_entry),
@@ -167,8 +192,11 @@ const sf_directory_ext& directory_table() {
             return part->remove(id, stop);
           });
         });
-      }};
-  return table;
+      },
+      nullptr};
+  static const sf_directory_ext sweeping = {sizeof(sf_directory_ext), plain.find, plain.remove,
+                                            do_sweep<Style>};
+  return of.can_sweep() ? sweeping : plain;
 }
 
 template <class Style>

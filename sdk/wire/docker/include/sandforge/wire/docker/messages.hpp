@@ -47,6 +47,9 @@ class ContainerSummary {
   std::int64_t created = 0;  // seconds
   std::string state;
   std::string image_id;
+  json::Object labels;
+  // Of a label; empty: it has none.
+  std::string label(std::string_view name) const;
 };
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body);
 
@@ -87,6 +90,8 @@ class ImageInfo {
   Texts tags;
   std::uint64_t bytes = 0;
   json::Object labels;
+  std::string parent;  // id of the image that it was made from, as far as the engine knows one
+  std::int64_t created = 0;  // seconds; of a list only
   // In a list they are empty.
   std::string user;
   Texts env;
@@ -96,6 +101,17 @@ class ImageInfo {
 };
 std::optional<ImageInfo> read_image(std::string_view body);
 std::optional<std::vector<ImageInfo>> read_images(std::string_view body);
+
+class VolumeInfo {
+ public:
+  VolumeInfo() {}
+  std::string name;
+  std::string created;  // RFC 3339
+  json::Object labels;
+  // Of a label; empty: it has none.
+  std::string label(std::string_view name) const;
+};
+std::optional<std::vector<VolumeInfo>> read_volumes(std::string_view body);
 
 std::optional<std::string> read_exec_id(std::string_view body);
 
@@ -136,6 +152,7 @@ std::string write_exec_start(bool detach);
 
 // {"label": ["name=value"]}, as filters are; without a value: whatever it is.
 std::string label_filter(std::string_view name, std::string_view value = {});
+std::string label_filter(const Labels& all);
 
 // Instructions that an import applies to its image, one each; "\n" has no place in them.
 std::string write_env(std::string_view name, std::string_view value);

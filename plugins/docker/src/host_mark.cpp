@@ -1,0 +1,43 @@
+#include "host_mark.hpp"
+
+#include <random>
+
+namespace sandforge::docker {
+namespace {
+
+constexpr const char* kKey = "host";
+
+std::string random_digits() {
+  std::random_device random;
+  std::string out;
+  for (int i = 0; i < 32; ++i)
+    out += "0123456789abcdef"[random() % 16];
+  return out;
+}
+
+}  // namespace
+
+plugin::Task<std::string> HostMark::read(plugin::Lane lane) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!known_.empty()) co_return known_;
+  }
+  std::string found;
+  try {
+    const std::optional<std::string> before = co_await plugin::Host().state(lane, nullptr, kKey);
+    if (!before || before->empty()) {
+      const std::string made = random_digits();
+      co_await plugin::Host().set_state(lane, nullptr, kKey, made);
+    }
+    // Of two processes that made one up at once, the last one counts for both.
+    const std::optional<std::string> now = co_await plugin::Host().state(lane, nullptr, kKey);
+    found = now.value_or("");
+  } catch (const Error& error) {
+    plugin::Log::debug("containers carry no mark of this host", {{"why", error.message()}});
+  }
+  const std::lock_guard lock(mutex_);
+  known_ = found;
+  co_return found;
+}
+
+}  // namespace sandforge::docker
