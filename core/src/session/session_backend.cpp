@@ -291,6 +291,11 @@ void StartCall::clear() {
 
 void StartCall::send() {
   auto self = shared_from_this();
+  // Also where a machine is known: it may be gone, and then the next one boots the same.
+  const auto record = backend_->core().record();
+  const auto* document = record.context.find("template");
+  if (!request_.template_document && document != nullptr && document->is_string())
+    request_.template_document = document->as_string();
   inner_ = target_->start(
       request_, [self](ProviderSandboxId id) { self->identified(std::move(id)); },
       [self](Result<StartResult> result) { self->started(std::move(result)); });

@@ -51,7 +51,10 @@ id=$(sf build --template "$work/one.json" 2>"$work/log")
 ! grep -q step "$work/log" || fail "it is built twice: $(cat "$work/log")"
 docker image inspect "sandforge-template:${id:0:40}" >/dev/null || fail "no image of $id"
 
-# Another template is not applied to what exists.
+# Its next machine, also of another host program, boots it again; another template is not applied.
+sf stop "$session" >/dev/null
+docker ps -aq --filter "label=mastra.sandbox.id=$session" | xargs docker rm -f >/dev/null
+[[ $(sf exec "$session" -- cat /made) == "made $$" ]] || fail "its next machine is another one"
 template two.json "echo other >/made"
 [[ $(sf run --session "$session" --template "$work/two.json" -- cat /made 2>"$work/err") == "made $$" ]] ||
   fail "another template was booted"
