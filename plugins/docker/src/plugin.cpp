@@ -38,11 +38,10 @@ class DockerFactory : public plugin::CoFactorySandbox,
   // connection, and a slow reader that is held back may lose the tail of what its command wrote,
   // because the engine closes the output two seconds after the command's end.
   std::vector<std::string> features() const override {
-    std::vector<std::string> out = {"spawn.stdin",      "spawn.signal",    "spawn.kill",
-                                    "spawn.user",       "spawn.tree",      "stderr.separate",
-                                    "stderr.combined",  "env.per_command", "env.unset",
-                                    "env.at_provision", "network.none",    "network.private",
-                                    "builds.document"};
+    std::vector<std::string> out = {
+        "spawn.stdin",     "spawn.signal",    "spawn.kill",      "spawn.user", "spawn.tree",
+        "stderr.separate", "stderr.combined", "env.per_command", "env.unset",  "env.at_provision",
+        "network.none",    "network.private", "builds.document"};
     if (!options_->read_only_root) out.emplace_back("checkpoints");
     if (options_->guest != nullptr)
       for (const char* more : {"spawn.detach", "pty", "processes.list", "processes.attach", "files",
