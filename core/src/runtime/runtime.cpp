@@ -299,17 +299,37 @@ struct Runtime::Impl {
         pool(std::max<std::size_t>(1, options.blocking_threads)) {
     const BlockSignals blocked;
     context->on_exception = options.on_exception;
+    make_reactor();
     running = std::max<std::size_t>(1, options.io_threads);
     threads.reserve(running);
     try {
       for (std::size_t i = 0, count = running; i < count; ++i)
         threads.push_back(BlockingPool::start_thread([this] { run(); }));
     } catch (const std::system_error&) {
-      context->stop();
-      for (auto& thread : threads)
-        thread.join();
+      stop_threads();
       throw_error(no_thread());
+    } catch (...) {
+      stop_threads();
+      throw;
     }
+  }
+
+  // Else the first lane that needs a timer or a descriptor would make it, and end the program where
+  // none is left.
+  void make_reactor() {
+    try {
+      const asio::steady_timer first(*context);
+    } catch (const boost::system::system_error& failure) {
+      throw_error(Error(Status::unavailable,
+                        "nothing can be waited for: " + failure.code().message(),
+                        "runtime.no_descriptor"));
+    }
+  }
+
+  void stop_threads() {
+    context->stop();
+    for (auto& thread : threads)
+      thread.join();
   }
 
   void end() {

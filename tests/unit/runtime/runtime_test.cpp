@@ -7,6 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/blocking_pool.hpp"
@@ -425,4 +428,23 @@ TEST_CASE("blocking pool: where no further thread is to be had, a job fails that
   CHECK(get(done[1].get_future()) == Status::unavailable);
   released.set_value();
   CHECK(get(done[0].get_future()) == Status::ok);
+}
+
+TEST_CASE("runtime: where no descriptor is left, it is not made, and says so") {
+  Runtime().make_lane();  // what the first one of a process opens for good
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const int next = ::dup(0);
+  REQUIRE(next >= 0);
+  ::close(next);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string reason = "made";
+  try {
+    Runtime runtime;
+  } catch (const Exception& failure) {
+    reason = failure.error().reason;
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(reason == "runtime.no_descriptor");
 }
