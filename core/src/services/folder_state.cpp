@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -117,6 +118,7 @@ class FolderStateStore final : public StateStore {
   }
 
   static constexpr std::uint64_t kEntry = 256;  // what a file costs beside its bytes
+  static constexpr std::chrono::hours kLongestWrite{1};
 
   fs::path folder_of(const std::string& plugin) const { return folder_ / sha256_hex(plugin); }
   static std::string name_of(const SessionId& session, const std::string& key) {
@@ -130,13 +132,22 @@ class FolderStateStore final : public StateStore {
                  "state.file");
   }
 
-  // Of all that lies there but `name`, also what a process that was killed has left.
+  // What a process that was killed has left of a write: it would be in the way of others for good.
+  static bool removed_leftover(const fs::path& file) {
+    if (!file.has_extension()) return false;
+    std::error_code gone;
+    const auto written = fs::last_write_time(file, gone);
+    if (gone || fs::file_time_type::clock::now() - written < kLongestWrite) return false;
+    return fs::remove(file, gone);
+  }
+
+  // Of all that lies there but `name`.
   static std::uint64_t used_beside(const fs::path& folder, const std::string& name) {
     std::uint64_t used = 0;
     std::error_code problem;
     for (fs::directory_iterator it(folder, problem), end; !problem && it != end;
          it.increment(problem)) {
-      if (it->path().filename() == name) continue;
+      if (it->path().filename() == name || removed_leftover(it->path())) continue;
       std::error_code gone;
       const auto size = it->file_size(gone);
       used += kEntry + (gone ? 0 : size);

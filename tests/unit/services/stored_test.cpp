@@ -1,6 +1,8 @@
 // Services behind which the host keeps something: state, secrets.
 #include "sandforge/secrets.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -256,4 +258,29 @@ TEST_CASE("state in a folder: whoever asks waits for no disk, and the last value
   const auto result = answer_of<Value>(
       [&](Handler<Value> done) { next->get("p", SessionId("s"), "key", std::move(done)); });
   CHECK(result.value() == "last");
+}
+
+TEST_CASE("state in a folder: what a killed process has left of a write goes after a while") {
+  const TempDir folder;
+  const auto store = folder_state_store(folder.path() / "state", 1024);
+  const auto set = [&](const std::string& key, const std::string& value) {
+    const auto result = answer_of<void>([&](Handler<void> done) {
+      store->set("p", SessionId("s"), key, value, std::move(done));
+    });
+    return result ? Status::ok : result.error().code;
+  };
+  REQUIRE(set("a", "x") == Status::ok);
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "state"))
+    if (entry.is_regular_file()) file = entry.path();
+  const auto left = file.string() + ".0123456789abcdef";
+  std::ofstream(left) << std::string(600, 'x');
+  // It may be that of a process that is about to finish it.
+  CHECK(set("b", std::string(100, 'x')) == Status::no_space);
+  CHECK(std::filesystem::exists(left));
+  std::filesystem::last_write_time(
+      left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  CHECK(set("b", std::string(100, 'x')) == Status::ok);
+  CHECK_FALSE(std::filesystem::exists(left));
+  CHECK(std::filesystem::exists(file));
 }
