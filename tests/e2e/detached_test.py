@@ -1,5 +1,6 @@
 """Commands that outlive the program: exec --detach, logs, kill."""
 
+import contextlib
 import os
 import signal
 
@@ -73,7 +74,8 @@ def test_a_look_that_loses_its_connection_says_so(t):
     lost = t.finish(follower, 125)
     assert lost.error_text.startswith("two\nsandforge: "), lost
     for pid in processes.below(t.dir):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # its sleeps end by themselves
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_kill_ends_the_tree_and_a_signal_is_only_sent(t):
@@ -98,6 +100,25 @@ def test_what_has_ended_is_not_called_unknown(t):
         said = t.sf("kill", session, name, *words, code=125)
         assert said.error_text == (f"sandforge: the process {name} of the session {session} has "
                                    "ended already\n"), said
+
+
+def test_what_a_command_left_running_is_killed_too(t):
+    session = t.session()
+    name = detach(t, session, "sleep 11337 >/dev/null 2>&1 & exit 3")
+    wait_until(lambda: not process(t, session, name)["running"], "its shell has ended")
+    left = lambda: [line for line in processes.below(t.dir).values() if "11337" in line]
+    assert process(t, session, name)["stray"] and left()
+    said = t.sf("kill", session, name, "--signal", "USR1", code=125)
+    assert said.error_text == (
+        f"sandforge: the process {name} of the session {session} has ended: what it left running "
+        "is ended by kill without --signal\n"), said
+    assert left()
+    t.sf("kill", session, name)
+    wait_until(lambda: not left(), "what it left is gone")
+    wait_until(lambda: "stray" not in process(t, session, name), "that is known")
+    said = t.sf("kill", session, name, code=125)
+    assert said.error_text == (
+        f"sandforge: the process {name} of the session {session} has ended already\n"), said
 
 
 def test_what_is_not_there_and_what_makes_no_sense(t):

@@ -6,13 +6,11 @@ namespace sandforge::cli {
 namespace {
 
 // ps lists for a while what has ended; it is not unknown.
-void refuse_ended(Sandbox& sandbox, const KillArguments& arguments) {
-  for (const auto& process : sandbox.list_processes())
-    if (process.id.str() == arguments.process && !process.running)
-      throw_error(Error(Status::not_found,
-                        "the process " + arguments.process + " of the session " +
-                            arguments.session + " has ended already",
-                        "process.ended"));
+[[noreturn]] void throw_ended(const KillArguments& arguments, const char* what) {
+  throw_error(Error(Status::not_found,
+                    "the process " + arguments.process + " of the session " + arguments.session +
+                        " has ended" + what,
+                    "process.ended"));
 }
 
 }  // namespace
@@ -20,10 +18,14 @@ void refuse_ended(Sandbox& sandbox, const KillArguments& arguments) {
 int kill_command(App& app, const KillArguments& arguments) {
   const auto sandbox = running_sandbox(app, arguments.session);
   if (!sandbox) throw_no_process(arguments.session, arguments.process);
-  refuse_ended(*sandbox, arguments);
   const ProcessId id(arguments.process);
+  const auto found = listed_process(*sandbox, arguments.session, arguments.process);
+  if (!found.running && !found.stray) throw_ended(arguments, " already");
   if (arguments.signal == 0) {
-    if (!sandbox->kill_process(id)) throw_no_process(arguments.session, arguments.process);
+    // False where the command itself has ended: what it left behind is ended all the same.
+    if (!sandbox->kill_process(id) && !found.stray) throw_ended(arguments, " already");
+  } else if (!found.running) {
+    throw_ended(arguments, ": what it left running is ended by kill without --signal");
   } else {
     AttachOptions options;
     options.max_retained_bytes = 0;

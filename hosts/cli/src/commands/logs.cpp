@@ -105,14 +105,10 @@ int print_document(App& app, const LogsArguments& arguments, const ProcessInfo& 
 int logs_command(App& app, const LogsArguments& arguments) {
   const auto sandbox = running_sandbox(app, arguments.session);
   if (!sandbox) throw_no_process(arguments.session, arguments.process);
-  const auto all = sandbox->list_processes();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const ProcessInfo& process) {
-    return process.id.str() == arguments.process;
-  });
-  if (found == all.end()) throw_no_process(arguments.session, arguments.process);
+  const auto found = listed_process(*sandbox, arguments.session, arguments.process);
 
   const auto inbox = std::make_shared<OutputInbox>();
-  const auto share = std::make_shared<Share>(inbox, *found, arguments.from, arguments.follow);
+  const auto share = std::make_shared<Share>(inbox, found, arguments.from, arguments.follow);
   const std::stop_callback interrupted(app.interrupts().token(), [inbox] { inbox->over(); });
   std::shared_ptr<Process> process;
   if (share->nothing()) {
@@ -121,7 +117,7 @@ int logs_command(App& app, const LogsArguments& arguments) {
     process = attach(*sandbox, arguments, inbox, share);
   }
   if (!arguments.follow) inbox->be_patient_for(kPatience);
-  if (app.terminal().json()) return print_document(app, arguments, *found, *inbox, process.get());
+  if (app.terminal().json()) return print_document(app, arguments, found, *inbox, process.get());
   if (!process) return kOk;
 
   ForegroundResult shown;
