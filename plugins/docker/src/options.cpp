@@ -232,6 +232,12 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
   read_only_root = given.boolean("readonlyRootfs").value_or(false);
   guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
   guest = read_guest(given, opening.host());
+  idle = milliseconds(given.integer("idleTimeoutMs").value_or(0));
+  if (idle.count() > 0 && guest == nullptr)
+    throw fault(Code::unsupported, "docker.idle",
+                "an idle timeout is kept by the guest of the container, and these options give it "
+                "none")
+        .detail("pointer", "/idleTimeoutMs");
   const Document of_template = given.document("template");
   build_network = of_template.string("network").value_or("");
   if (const Value* value = member(of_template, "buildEnv"))
@@ -292,6 +298,10 @@ void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& 
   std::vector<std::string> words = {
       "serve",        "--socket", kGuestSocket,       "--root", spec.working_directory,
       "--files-root", "/",        "--own-environment"};
+  if (spec.idle.count() > 0) {
+    words.emplace_back("--idle-ms");
+    words.push_back(std::to_string(spec.idle.count()));
+  }
   if (options.has_command) {
     // Also where somebody else stops the container.
     words.emplace_back("--grace-ms");
@@ -315,6 +325,8 @@ std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec&
     labels.set(name, value);
   if (!spec.guest.empty()) labels.set(std::string(wire::kGuestLabel), spec.guest);
   if (!spec.host.empty()) labels.set(std::string(kHostLabel), spec.host);
+  if (!spec.guest.empty() && spec.idle.count() > 0)
+    labels.set(std::string(wire::kIdleLabel), std::to_string(spec.idle.count()));
   body.set("Labels", std::move(labels));
   return json::write(Value(std::move(body)));
 }

@@ -21,6 +21,7 @@ constexpr milliseconds kLookTime = std::chrono::seconds(10);
 constexpr milliseconds kLookNap{50};
 constexpr int kEndedLooks = 10;   // half a second
 constexpr int kGoingLooks = 200;  // ten seconds
+constexpr milliseconds kLongestIdle{std::int64_t{1} << 40};
 
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts)
@@ -120,6 +121,8 @@ MachineSpec DockerSandbox::spec(const plugin::Starting& starting) const {
   MachineSpec out;
   out.image = image_;
   out.working_directory = working_directory_;
+  // The guest takes no longer one; it is a third of a century.
+  out.idle = std::min(context_.idle_timeout().value_or(options_->idle), kLongestIdle);
   std::map<std::string, std::optional<std::string>> env;
   if (!starting.env_given())
     for (const plugin::EnvEntry& entry : options_->env)
@@ -140,6 +143,7 @@ Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
   const Machine machine = co_await machines().start(spec(starting), boot_, by, identify);
   if (machine.created) boot_.wanted.reset();
   container_ = machine.info.id;
+  ends_when_idle_ = !machine.info.label(wire::kIdleLabel).empty();
   directory_ = machine.info.working_directory.empty() ? "/" : machine.info.working_directory;
   plugin::Started out(machine.created ? plugin::Outcome::created : plugin::Outcome::connected,
                       container_, directory_);
@@ -256,6 +260,8 @@ Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
   out.metadata.set("containerName", found->name);
   out.metadata.set("image", found->image);
   out.metadata.set("workingDirectory", found->working_directory);
+  const std::string idle = found->label(wire::kIdleLabel);
+  if (!idle.empty()) out.metadata.set("idleTimeoutMs", idle);
   if (found->oom_killed) out.metadata.set("oomKilled", true);
   // Names alone: what the machine was made with, also where the options say something else by now.
   json::Array variables;
@@ -485,6 +491,10 @@ Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo
   if (command.tty || command.detach)
     throw fault(Code::unsupported, "command.unsupported",
                 "the engine's execs have no terminal, and end with this host");
+  if (has_guest_ && ends_when_idle_)
+    throw fault(Code::unsupported, "docker.idle_user",
+                "a command for another user runs by the engine's exec, which does not hold off "
+                "the idle timeout of the container: leave out one of them");
   const std::string request = command.request_id;
   must_be_new(request);
   ExecPlace place;

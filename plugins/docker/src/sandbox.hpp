@@ -72,6 +72,7 @@ class DockerSandbox : public plugin::CoSandbox,
   std::string directory_;
   bool has_guest_ = false;  // the container of the last start
   bool guest_switches_user_ = false;
+  bool ends_when_idle_ = false;  // its guest sees no execs
   std::shared_ptr<GuestLink> link_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   int captures_ = 0;  // that are under way: the container is paused

@@ -22,6 +22,8 @@ inline constexpr std::string_view kSandboxIdLabel = "mastra.sandbox.id";  // the
 inline constexpr std::string_view kSpecLabel = "sandforge.spec";  // hash of what it was made with
 // Of a container whose first process is a guest, and of the guest's volume: hash of its program.
 inline constexpr std::string_view kGuestLabel = "sandforge.guest";
+// Of a container whose guest ends it when it is idle: after so many milliseconds.
+inline constexpr std::string_view kIdleLabel = "sandforge.idle";
 // Of an image that is a checkpoint. Names of sessions and checkpoints are percent-encoded.
 inline constexpr std::string_view kCheckpointLabel = "sandforge.checkpoint";
 inline constexpr std::string_view kCheckpointSessionLabel = "sandforge.checkpoint.session";
