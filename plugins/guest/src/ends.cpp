@@ -216,9 +216,8 @@ bool Supervisor::in_use() const {
   const bool foreground = std::any_of(leaders_.begin(), leaders_.end(), [](const auto& entry) {
     return !entry.second->request().detach;
   });
-  return foreground || std::any_of(connections_.begin(), connections_.end(), [](const auto& host) {
-           return host->has_channels();
-         });
+  return foreground || std::any_of(connections_.begin(), connections_.end(),
+                                   [](const auto& host) { return host->has_channels(); });
 }
 
 // A host that is connected and asks for nothing keeps nobody awake. The timer looks when the time
