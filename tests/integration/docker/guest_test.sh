@@ -170,6 +170,7 @@ eventually grep -q running "$work/out" || fail "the command did not begin"
 kill -9 "$(pgrep -f "exec $session -- sh -c echo running; sleep 76" | head -1)"
 wait $! 2>/dev/null || true
 eventually idle_ended || fail "the container of a dead host goes on"
+sf idle ps --check | grep "$session" | grep -q stopped || fail "ps does not see that it is stopped"
 sf idle rm "$session" >/dev/null
 
 # As any user, also when the container starts again.
