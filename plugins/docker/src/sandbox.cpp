@@ -23,6 +23,15 @@ constexpr int kEndedLooks = 10;   // half a second
 constexpr int kGoingLooks = 200;  // ten seconds
 constexpr milliseconds kLongestIdle{std::int64_t{1} << 40};
 
+bool is_any(const std::string& address) {
+  return address.empty() || address == "0.0.0.0" || address == "::";
+}
+
+std::string authority(const std::string& address, const std::string& port) {
+  const bool six = address.find(':') != std::string::npos;
+  return (six ? '[' + address + ']' : address) + ':' + port;
+}
+
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts)
     if (!text.empty()) return text;
@@ -261,13 +270,31 @@ Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
   out.metadata.set("image", found->image);
   out.metadata.set("workingDirectory", found->working_directory);
   const std::string idle = found->label(wire::kIdleLabel);
-  if (!idle.empty()) out.metadata.set("idleTimeoutMs", idle);
+  if (!idle.empty()) out.metadata.set("idleTimeoutMs", std::strtoll(idle.c_str(), nullptr, 10));
+  json::Object published;
+  for (const wire::PublishedPort& port : found->ports)
+    if (published.find(port.port) == nullptr)
+      published.set(port.port, authority(port.address, port.host_port));
+  if (!published.empty()) out.metadata.set("ports", std::move(published));
   if (found->oom_killed) out.metadata.set("oomKilled", true);
   // Names alone: what the machine was made with, also where the options say something else by now.
   json::Array variables;
   for (const std::string& entry : found->env)
     variables.emplace_back(entry.substr(0, entry.find('=')));
   out.metadata.set("variables", std::move(variables));
+  co_return out;
+}
+
+Task<std::optional<std::string>> DockerSandbox::url(std::uint32_t port, plugin::StopToken) {
+  const std::optional<wire::ContainerInfo> found = co_await machines().find();
+  const std::string wanted = std::to_string(port) + "/tcp";
+  std::optional<std::string> out;
+  // An engine elsewhere has addresses of its own, which need not be reached from here.
+  const bool here = !options_->engine->endpoint.path.empty();
+  if (!found || !found->running || !here) co_return out;
+  for (const wire::PublishedPort& one : found->ports)
+    if (one.port == wanted && !out)
+      out = "http://" + authority(is_any(one.address) ? "127.0.0.1" : one.address, one.host_port);
   co_return out;
 }
 

@@ -13,6 +13,7 @@ namespace sandforge::docker {
 
 class DockerSandbox : public plugin::CoSandbox,
                       public plugin::BasicSnapshots<plugin::Coroutine>,
+                      public plugin::BasicPorts<plugin::Coroutine>,
                       public guest_link::GuestOwner {
  public:
   DockerSandbox(std::shared_ptr<const ProviderOptions> options,
@@ -35,6 +36,12 @@ class DockerSandbox : public plugin::CoSandbox,
   std::optional<Failure> unable() const override;
   void with_guest(guest_link::GuestFn then) override;
   std::function<bool()> missing_root() const override;
+
+  // Where the options publish some.
+  plugin::BasicPorts<plugin::Coroutine>* ports() override {
+    return options_->exposed_ports.empty() ? nullptr : this;
+  }
+  Task<std::optional<std::string>> url(std::uint32_t port, plugin::StopToken stop) override;
 
   plugin::BasicSnapshots<plugin::Coroutine>* snapshots() override {
     return options_->read_only_root ? nullptr : this;

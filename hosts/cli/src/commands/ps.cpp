@@ -7,21 +7,6 @@
 namespace sandforge::cli {
 namespace {
 
-int list_sessions(App& app) {
-  const auto sessions = all_sessions(app.store());
-std::vector<SessionRecord> all_sessions(SessionStore& store) {
-  std::vector<SessionRecord> all;
-  SessionQuery query;
-  for (;;) {
-    auto page = store.list(query).value();
-    const bool last = page.size() < query.limit;
-    all.insert(all.end(), std::make_move_iterator(page.begin()),
-               std::make_move_iterator(page.end()));
-    if (last) return all;
-    query.after = all.back().id;
-  }
-}
-
 // A look starts no machine, and changes no record. A machine that cannot be asked keeps its status,
 // and its error is told.
 int check_sessions(App& app, std::vector<SessionRecord>& sessions) {

@@ -55,6 +55,15 @@ class ContainerSummary {
 };
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body);
 
+// Of a container, at the engine's machine.
+class PublishedPort {
+ public:
+  PublishedPort() {}
+  std::string port;  // "80/tcp"
+  std::string address;
+  std::string host_port;
+};
+
 class ContainerInfo {
  public:
   ContainerInfo() {}
@@ -77,7 +86,8 @@ class ContainerInfo {
   std::int64_t memory = 0;  // bytes; 0: no limit
   std::int64_t nano_cpus = 0;
   std::optional<Texts> entrypoint;
-  Texts mounted;  // paths of volumes, of this machine's folders, and of tmpfs
+  Texts mounted;                     // paths of volumes, of this machine's folders, and of tmpfs
+  std::vector<PublishedPort> ports;  // while it runs
   json::Object labels;
   // Of a label; empty: it has none.
   std::string label(std::string_view name) const;
