@@ -154,6 +154,7 @@ configure idle "    idleTimeoutMs: 1500"
 idle_ended() { [[ $(docker inspect -f '{{.State.Running}}' "$id") == false ]]; }
 sf idle start --session "$session" >/dev/null
 id=$(container "$session")
+: >"$work/out"
 sf idle exec "$session" --shell 'touch kept; echo running; sleep 4; echo whole' >"$work/out" &
 waiting=$!
 eventually grep -q running "$work/out" || fail "the command did not begin"
@@ -165,6 +166,7 @@ eventually idle_ended || fail "the idle container goes on"
 [[ $(sf idle exec "$session" --shell 'ls kept') == kept ]] || fail "an idle session does not go on"
 [[ $(container "$session") == "$id" ]] || fail "another container was made for an idle session"
 # A host that dies while it is connected.
+: >"$work/out"
 sf idle exec "$session" -- sh -c 'echo running; sleep 76' >"$work/out" 2>&1 &
 eventually grep -q running "$work/out" || fail "the command did not begin"
 kill -9 "$(pgrep -f "exec $session -- sh -c echo running; sleep 76" | head -1)"
