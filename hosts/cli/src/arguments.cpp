@@ -333,6 +333,9 @@ struct Builder {
   void add_ps() {
     auto* sub = app.add_subcommand("ps", "List the sessions, or the processes of one");
     sub->add_option("SESSION", ps.session, "A session")->type_name("")->transform(unmarked());
+    sub->add_flag("--check", ps.check,
+                  "Ask the machine of each session that was left running: it may have\n"
+                  "ended since, as an idle one does");
     on(sub, [this] { return Subcommand(ps); });
   }
 

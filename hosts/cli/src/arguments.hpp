@@ -82,6 +82,7 @@ struct CopyArguments {
 };
 struct PsArguments {
   std::string session;  // empty: the sessions themselves
+  bool check = false;   // asks their machines
 };
 struct StopArguments {
   std::vector<std::string> sessions;

@@ -217,6 +217,8 @@ Task<std::string> Machines::create_with_guest(MachineSpec spec, Machine& machine
     spec.guest.clear();
   }
   if (!why.empty()) machine.warnings.push_back("commands run by the engine's execs: " + why);
+  if (spec.idle.count() > 0)
+    machine.warnings.emplace_back("the idle timeout is not kept: the container has no guest");
   id = co_await create(spec, machine);
   co_return id;
 }
@@ -330,6 +332,10 @@ Task<Machine> Machines::start(MachineSpec spec, Boot boot, ImageChoice* choice,
     if (!spec_hash.empty() && spec_hash != MachineSpec::hash(*options_, spec))
       machine.warnings.push_back(
           "the container was made with other options: destroy and start the sandbox to apply them");
+    const std::string idle = found->label(wire::kIdleLabel);
+    if (idle != (spec.idle.count() > 0 ? std::to_string(spec.idle.count()) : std::string()))
+      machine.warnings.push_back("the container keeps the idle timeout that it was made with: " +
+                                 (idle.empty() ? "none" : idle + " ms"));
     co_await complete_guest(*found);
   }
   machine.info = std::move(*found);

@@ -188,6 +188,30 @@ std::map<std::string, RegistryLogin> read_logins(const Document& options) {
   return out;
 }
 
+// Published at the engine's machine, for that machine alone unless an address says otherwise.
+void read_ports(const Document& options, Object& exposed, Object& host_config) {
+  const Value* given = member(options, "ports");
+  if (given == nullptr || given->as_array().empty()) return;
+  if (options.string("networkIsolation").value_or("") == "NONE")
+    throw wrong("/ports", "a sandbox without a network publishes no ports");
+  Object bindings;
+  for (const Value& item : given->as_array()) {
+    const Document port(item.as_object());
+    const std::string name = std::to_string(port.integer("port").value_or(0)) + '/' +
+                             port.string("protocol").value_or("tcp");
+    const std::int64_t host = port.integer("hostPort").value_or(0);
+    Object binding;
+    binding.set("HostIp", port.string("address").value_or("127.0.0.1"));
+    binding.set("HostPort", host == 0 ? std::string() : std::to_string(host));
+    Array all;
+    if (const Value* others = bindings.find(name)) all = others->as_array();
+    all.emplace_back(std::move(binding));
+    bindings.set(name, std::move(all));
+    exposed.set(name, Object());
+  }
+  host_config.set("PortBindings", std::move(bindings));
+}
+
 // Everything but the labels of the session.
 Object body_of(const ProviderOptions& options, const MachineSpec& spec) {
   Object body;
@@ -198,6 +222,7 @@ Object body_of(const ProviderOptions& options, const MachineSpec& spec) {
   body.set("Tty", false);
   if (!options.user.empty()) body.set("User", options.user);
   if (!spec.env.empty()) body.set("Env", array_of(spec.env));
+  if (!options.exposed_ports.empty()) body.set("ExposedPorts", options.exposed_ports);
   body.set("HostConfig", options.host_config);
   return body;
 }
@@ -230,8 +255,15 @@ ProviderOptions::ProviderOptions(const plugin::Opening& opening) {
       env.emplace_back(name, text.as_string());
   host_config = read_host_config(given);
   read_only_root = given.boolean("readonlyRootfs").value_or(false);
+  read_ports(given, exposed_ports, host_config);
   guest_silence = milliseconds(given.integer("guestSilenceMs").value_or(guest_silence.count()));
   guest = read_guest(given, opening.host());
+  idle = milliseconds(given.integer("idleTimeoutMs").value_or(0));
+  if (idle.count() > 0 && guest == nullptr)
+    throw fault(Code::unsupported, "docker.idle",
+                "an idle timeout is kept by the guest of the container, and these options give it "
+                "none")
+        .detail("pointer", "/idleTimeoutMs");
   const Document of_template = given.document("template");
   build_network = of_template.string("network").value_or("");
   if (const Value* value = member(of_template, "buildEnv"))
@@ -292,6 +324,10 @@ void add_guest(Object& body, const ProviderOptions& options, const MachineSpec& 
   std::vector<std::string> words = {
       "serve",        "--socket", kGuestSocket,       "--root", spec.working_directory,
       "--files-root", "/",        "--own-environment"};
+  if (spec.idle.count() > 0) {
+    words.emplace_back("--idle-ms");
+    words.push_back(std::to_string(spec.idle.count()));
+  }
   if (options.has_command) {
     // Also where somebody else stops the container.
     words.emplace_back("--grace-ms");
@@ -315,6 +351,8 @@ std::string MachineSpec::body(const ProviderOptions& options, const MachineSpec&
     labels.set(name, value);
   if (!spec.guest.empty()) labels.set(std::string(wire::kGuestLabel), spec.guest);
   if (!spec.host.empty()) labels.set(std::string(kHostLabel), spec.host);
+  if (!spec.guest.empty() && spec.idle.count() > 0)
+    labels.set(std::string(wire::kIdleLabel), std::to_string(spec.idle.count()));
   body.set("Labels", std::move(labels));
   return json::write(Value(std::move(body)));
 }

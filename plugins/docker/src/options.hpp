@@ -40,6 +40,7 @@ class ProviderOptions {
   std::vector<std::string> command;
   bool has_command = false;                      // it was given: the container ends with it
   json::Object host_config;                      // as the engine takes it
+  json::Object exposed_ports;                    // those that are published in it
   std::map<std::string, std::string> build_env;  // of templates
   std::string build_network;                     // of containers that build; empty: the engine's
   std::vector<std::string> build_binds;          // "SOURCE:TARGET[:ro]"
@@ -50,6 +51,7 @@ class ProviderOptions {
   // Files change in mounts alone, which no checkpoint has.
   bool read_only_root = false;
   milliseconds guest_silence{60'000};
+  milliseconds idle{0};                 // of sessions that name none; 0: never
   std::shared_ptr<GuestProgram> guest;  // null: commands run by engine execs
   const std::shared_ptr<HostMark> mark = std::make_shared<HostMark>();
 
@@ -65,6 +67,7 @@ class MachineSpec {
   std::string working_directory;
   std::string guest;  // hash of the program that is its first process; empty: the options' command
   std::string host;   // that makes it; empty: it carries none
+  milliseconds idle{0};                 // after which the guest ends the container; 0: never
   std::vector<std::string> entrypoint;  // of the image, ahead of a command that was given
   std::vector<std::string> env;         // "NAME=value", or "NAME" to take it away from the image's
 

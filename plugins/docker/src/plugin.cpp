@@ -45,7 +45,7 @@ class DockerFactory : public plugin::CoFactorySandbox,
     if (!options_->read_only_root) out.emplace_back("checkpoints");
     if (options_->guest != nullptr)
       for (const char* more : {"spawn.detach", "pty", "processes.list", "processes.attach", "files",
-                               "files.watch", "output.credit"})
+                               "files.watch", "output.credit", "idle.timeout"})
         out.emplace_back(more);
     return out;
   }

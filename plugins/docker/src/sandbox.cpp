@@ -21,6 +21,16 @@ constexpr milliseconds kLookTime = std::chrono::seconds(10);
 constexpr milliseconds kLookNap{50};
 constexpr int kEndedLooks = 10;   // half a second
 constexpr int kGoingLooks = 200;  // ten seconds
+constexpr milliseconds kLongestIdle{std::int64_t{1} << 40};
+
+bool is_any(const std::string& address) {
+  return address.empty() || address == "0.0.0.0" || address == "::";
+}
+
+std::string authority(const std::string& address, const std::string& port) {
+  const bool six = address.find(':') != std::string::npos;
+  return (six ? '[' + address + ']' : address) + ':' + port;
+}
 
 std::string first_of(std::initializer_list<std::string> texts) {
   for (const std::string& text : texts)
@@ -120,6 +130,8 @@ MachineSpec DockerSandbox::spec(const plugin::Starting& starting) const {
   MachineSpec out;
   out.image = image_;
   out.working_directory = working_directory_;
+  // The guest takes no longer one; it is a third of a century.
+  out.idle = std::min(context_.idle_timeout().value_or(options_->idle), kLongestIdle);
   std::map<std::string, std::optional<std::string>> env;
   if (!starting.env_given())
     for (const plugin::EnvEntry& entry : options_->env)
@@ -140,6 +152,7 @@ Task<plugin::Started> DockerSandbox::start(plugin::Starting& starting) {
   const Machine machine = co_await machines().start(spec(starting), boot_, by, identify);
   if (machine.created) boot_.wanted.reset();
   container_ = machine.info.id;
+  ends_when_idle_ = !machine.info.label(wire::kIdleLabel).empty();
   directory_ = machine.info.working_directory.empty() ? "/" : machine.info.working_directory;
   plugin::Started out(machine.created ? plugin::Outcome::created : plugin::Outcome::connected,
                       container_, directory_);
@@ -256,12 +269,32 @@ Task<plugin::SandboxInfo> DockerSandbox::info(plugin::StopToken) {
   out.metadata.set("containerName", found->name);
   out.metadata.set("image", found->image);
   out.metadata.set("workingDirectory", found->working_directory);
+  const std::string idle = found->label(wire::kIdleLabel);
+  if (!idle.empty()) out.metadata.set("idleTimeoutMs", std::strtoll(idle.c_str(), nullptr, 10));
+  json::Object published;
+  for (const wire::PublishedPort& port : found->ports)
+    if (published.find(port.port) == nullptr)
+      published.set(port.port, authority(port.address, port.host_port));
+  if (!published.empty()) out.metadata.set("ports", std::move(published));
   if (found->oom_killed) out.metadata.set("oomKilled", true);
   // Names alone: what the machine was made with, also where the options say something else by now.
   json::Array variables;
   for (const std::string& entry : found->env)
     variables.emplace_back(entry.substr(0, entry.find('=')));
   out.metadata.set("variables", std::move(variables));
+  co_return out;
+}
+
+Task<std::optional<std::string>> DockerSandbox::url(std::uint32_t port, plugin::StopToken) {
+  const std::optional<wire::ContainerInfo> found = co_await machines().find();
+  const std::string wanted = std::to_string(port) + "/tcp";
+  std::optional<std::string> out;
+  // An engine elsewhere has addresses of its own, which need not be reached from here.
+  const bool here = !options_->engine->endpoint.path.empty();
+  if (!found || !found->running || !here) co_return out;
+  for (const wire::PublishedPort& one : found->ports)
+    if (one.port == wanted && !out)
+      out = "http://" + authority(is_any(one.address) ? "127.0.0.1" : one.address, one.host_port);
   co_return out;
 }
 
@@ -485,6 +518,10 @@ Task<plugin::Exit> DockerSandbox::run(plugin::Command command, plugin::ProcessIo
   if (command.tty || command.detach)
     throw fault(Code::unsupported, "command.unsupported",
                 "the engine's execs have no terminal, and end with this host");
+  if (has_guest_ && ends_when_idle_)
+    throw fault(Code::unsupported, "docker.idle_user",
+                "a command for another user runs by the engine's exec, which does not hold off "
+                "the idle timeout of the container: leave out one of them");
   const std::string request = command.request_id;
   must_be_new(request);
   ExecPlace place;

@@ -13,6 +13,7 @@ namespace sandforge::docker {
 
 class DockerSandbox : public plugin::CoSandbox,
                       public plugin::BasicSnapshots<plugin::Coroutine>,
+                      public plugin::BasicPorts<plugin::Coroutine>,
                       public guest_link::GuestOwner {
  public:
   DockerSandbox(std::shared_ptr<const ProviderOptions> options,
@@ -35,6 +36,12 @@ class DockerSandbox : public plugin::CoSandbox,
   std::optional<Failure> unable() const override;
   void with_guest(guest_link::GuestFn then) override;
   std::function<bool()> missing_root() const override;
+
+  // Where the options publish some.
+  plugin::BasicPorts<plugin::Coroutine>* ports() override {
+    return options_->exposed_ports.empty() ? nullptr : this;
+  }
+  Task<std::optional<std::string>> url(std::uint32_t port, plugin::StopToken stop) override;
 
   plugin::BasicSnapshots<plugin::Coroutine>* snapshots() override {
     return options_->read_only_root ? nullptr : this;
@@ -72,6 +79,7 @@ class DockerSandbox : public plugin::CoSandbox,
   std::string directory_;
   bool has_guest_ = false;  // the container of the last start
   bool guest_switches_user_ = false;
+  bool ends_when_idle_ = false;  // its guest sees no execs
   std::shared_ptr<GuestLink> link_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   int captures_ = 0;  // that are under way: the container is paused

@@ -35,6 +35,7 @@ void Supervisor::reap() {
       stray_reaped(pid);
       continue;
     }
+    if (!leader->second->request().detach) touch();
     ended.emplace_back(leader->second, status);
     leaders_.erase(leader);
   }

@@ -208,6 +208,7 @@ void Connection::wants_output(Attachment& a) {
 }
 
 void Connection::drop(Attachment& a) {
+  supervisor_.touch();
   a.closed = true;
   turns_.erase(std::remove(turns_.begin(), turns_.end(), &a), turns_.end());
   const auto found = channels_.find(a.channel);

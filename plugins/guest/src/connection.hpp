@@ -52,6 +52,8 @@ class Connection final : public Source {
   // Every open channel, for when the connection is lost.
   std::vector<Attachment*> attachments() const;
 
+  bool has_channels() const noexcept { return !channels_.empty() || !files_.empty(); }
+
   // The file operation has something to do: its step comes in its turn.
   void file_wakes(FileTask& task);
   EventLoop& loop() noexcept;

@@ -212,24 +212,36 @@ void Supervisor::shut_down() {
   if (!waiting) loop_.stop(exit_code_);
 }
 
-void Supervisor::check_idle() {
+bool Supervisor::in_use() const {
   const bool foreground = std::any_of(leaders_.begin(), leaders_.end(), [](const auto& entry) {
     return !entry.second->request().detach;
   });
-  std::int64_t wait = 0;
-  if (connections_.empty() && !stopping_ && !leaving_) {
-    if (!foreground && options_.idle_ms > 0) wait = options_.idle_ms;
-    const bool watched = options_.unused_ms > 0 && leaders_.empty() && strays_.empty();
-    // Who was missed when its parent ended is no stray that we know of.
-    if (watched && (!subreaper_ || posix::is_childless()))
-      wait = wait > 0 ? std::min(wait, options_.unused_ms) : options_.unused_ms;
-  }
-  loop_.cancel(idle_timer_);
-  if (wait > 0)
-    idle_timer_ = loop_.at(loop_.now() + wait, [this] {
-      idle_timer_ = {};
-      stop_all(nullptr, 0, options_.grace_ms, true);
-    });
+  return foreground || std::any_of(connections_.begin(), connections_.end(),
+                                   [](const auto& host) { return host->has_channels(); });
+}
+
+// A host that is connected and asks for nothing keeps nobody awake. The timer looks when the time
+// may be over, so that requests cost no timer.
+void Supervisor::check_active() {
+  idle_timer_ = loop_.at(active_ms_ + options_.idle_ms, [this] {
+    idle_timer_ = {};
+    if (stopping_ || leaving_) return;
+    if (in_use()) touch();
+    if (loop_.now() - active_ms_ < options_.idle_ms) return check_active();
+    stop_all(nullptr, 0, options_.grace_ms, true);
+  });
+}
+
+void Supervisor::check_idle() {
+  const bool unused = options_.unused_ms > 0 && connections_.empty() && !stopping_ && !leaving_ &&
+                      leaders_.empty() && strays_.empty();
+  loop_.cancel(unused_timer_);
+  // Who was missed when its parent ended is no stray that we know of.
+  if (!unused || (subreaper_ && !posix::is_childless())) return;
+  unused_timer_ = loop_.at(loop_.now() + options_.unused_ms, [this] {
+    unused_timer_ = {};
+    stop_all(nullptr, 0, options_.grace_ms, true);
+  });
 }
 
 }  // namespace sandforge::guest

@@ -101,6 +101,7 @@ void Connection::drop_file(std::uint64_t channel) {
   const auto found = files_.find(channel);
   if (found == files_.end()) return;
   found->second->drop();
+  supervisor_.touch();
   supervisor_.bury(std::move(found->second));
   files_.erase(found);
 }

@@ -17,7 +17,8 @@ struct ServeOptions {
   std::string files_root;
   // That folder may be a symbolic link. Else one in its place is none of the host's.
   bool files_link = false;
-  std::int64_t idle_ms = 0;      // no host and no foreground command: end all and exit; 0: never
+  // No foreground command, no open channel, and no host that asked: end all and exit; 0: never.
+  std::int64_t idle_ms = 0;
   std::int64_t unused_ms = 0;    // no host and no process at all: exit; 0: never
   std::int64_t grace_ms = 2000;  // when the guest itself ends
   std::int64_t ping_ms = 15000;  // of silence of a host; after four of them it is lost; 0: never

@@ -44,6 +44,7 @@ bool Connection::frame(const wire::FrameView& f) {
         break;
     }
   }
+  if (type != wire::FrameType::ping && type != wire::FrameType::pong) supervisor_.touch();
   switch (type) {
     case wire::FrameType::hello: {
       wire::Hello hello;

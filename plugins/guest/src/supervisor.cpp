@@ -61,6 +61,8 @@ Supervisor::Supervisor(EventLoop& loop, const ServeOptions& options, bool subrea
   if (posix::read_file("/proc/self/oom_score_adj", own, 16))
     oom_score_ = std::min(1000, std::atoi(own.c_str()) + kOomDistance);
   if (options.inherit) environment_ = own_environment();
+  touch();
+  if (options.idle_ms > 0) check_active();
   check_idle();
 }
 
@@ -138,6 +140,7 @@ bool Supervisor::add_connection(posix::Fd socket) {
   auto connection = std::make_unique<Connection>(*this, std::move(socket));
   if (!connection->start()) return false;
   connections_.push_back(std::move(connection));
+  touch();
   check_idle();
   return true;
 }
@@ -165,6 +168,7 @@ void Supervisor::connection_closed(Connection& connection) {
     connections_.erase(found);
   }
   if (options_.fd >= 0 && !options_.keep) shut_down();
+  touch();
   check_idle();
 }
 

@@ -93,6 +93,8 @@ class Supervisor {
   void bury(std::shared_ptr<void> dead);
   void clear_buried();
   void check_idle();
+  // A host asked for something, or got the last of it.
+  void touch() noexcept { active_ms_ = loop_.now(); }
 
  private:
   struct Stray {
@@ -125,6 +127,8 @@ class Supervisor {
   void pursue(std::uint64_t id);
   bool freeze(std::uint64_t id, const std::vector<posix::Member>& members);
   void answer(std::vector<Waiter>& waiters);
+  bool in_use() const;
+  void check_active();
 
   EventLoop& loop_;
   const ServeOptions& options_;
@@ -172,7 +176,9 @@ class Supervisor {
   std::int64_t stop_empty_at_ = 0;  // since when nothing runs; 0: something does
   std::vector<Waiter> stop_waiters_;
   EventLoop::Timer stop_timer_{};
+  EventLoop::Timer unused_timer_{};
   EventLoop::Timer idle_timer_{};
+  std::int64_t active_ms_ = 0;  // when it was in use last
   std::vector<std::shared_ptr<void>> buried_;
 };
 

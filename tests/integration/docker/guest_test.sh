@@ -148,6 +148,33 @@ sf auto stop "$session" >/dev/null
 [[ $(container "$session") == "$id" ]] || fail "another container was made"
 sf auto rm "$session" >/dev/null
 
+# Idle: without any host the guest ends the container, and not while a command runs; what the next
+# host sees is a session that is stopped, and that goes on.
+configure idle "    idleTimeoutMs: 1500"
+idle_ended() { [[ $(docker inspect -f '{{.State.Running}}' "$id") == false ]]; }
+sf idle start --session "$session" >/dev/null
+id=$(container "$session")
+: >"$work/out"
+sf idle exec "$session" --shell 'touch kept; echo running; sleep 4; echo whole' >"$work/out" &
+waiting=$!
+eventually grep -q running "$work/out" || fail "the command did not begin"
+wait "$waiting" || fail "the container ended while a command ran"
+grep -q whole "$work/out" || fail "the command did not end by itself"
+eventually idle_ended || fail "the idle container goes on"
+[[ $(docker inspect -f '{{.State.ExitCode}} {{.State.OOMKilled}}' "$id") == "0 false" ]] ||
+  fail "the idle container did not end in peace"
+[[ $(sf idle exec "$session" --shell 'ls kept') == kept ]] || fail "an idle session does not go on"
+[[ $(container "$session") == "$id" ]] || fail "another container was made for an idle session"
+# A host that dies while it is connected.
+: >"$work/out"
+sf idle exec "$session" -- sh -c 'echo running; sleep 76' >"$work/out" 2>&1 &
+eventually grep -q running "$work/out" || fail "the command did not begin"
+kill -9 "$(pgrep -f "exec $session -- sh -c echo running; sleep 76" | head -1)"
+wait $! 2>/dev/null || true
+eventually idle_ended || fail "the container of a dead host goes on"
+sf idle ps --check | grep "$session" | grep -q stopped || fail "ps does not see that it is stopped"
+sf idle rm "$session" >/dev/null
+
 # As any user, also when the container starts again.
 sf user start --session "$session" >/dev/null
 sf user stop "$session" >/dev/null

@@ -300,6 +300,16 @@ TEST_CASE("D12 idle: a foreground command counts, a background process does not"
   CHECK_FALSE(exists(socket));
 }
 
+TEST_CASE("D12 idle: a host that asks for nothing keeps nobody awake", "[cases.D12]") {
+  TempFolder folder;
+  Guest guest = Guest::listening(folder.file("s/guest.sock"), {"--idle-ms", "300"});
+  Host host(connect_socket(folder.file("s/guest.sock")));
+  // A channel that is open is in use, beyond the time.
+  const auto id = host.spawn(shell("sleep 1; printf whole"));
+  CHECK(host.wait(id).out == "whole");
+  CHECK(guest.exit_code() == 0);
+}
+
 TEST_CASE("a guest that nobody uses goes away") {
   TempFolder folder;
   Guest guest =

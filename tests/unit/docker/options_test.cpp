@@ -1,4 +1,6 @@
 // The options: what goes to the engine, and what is refused.
+#include <sandforge/ext/ports.h>
+
 #include "unit/docker/engine.hpp"
 
 using namespace sandforge;
@@ -59,6 +61,47 @@ TEST_CASE("every option reaches the engine by its own name") {
         R"({"Type":"bind","Target":"/b","Source":"/b","BindOptions":{"Propagation":"rslave"}},)"
         R"({"Type":"tmpfs","Target":"/t","TmpfsOptions":{"SizeBytes":5,"Mode":1023}}],)"
         R"("NetworkMode":"mine"})");
+}
+
+TEST_CASE("ports are published for the engine's machine alone, unless an address says otherwise") {
+  const std::string options =
+      R"({"ports":[{"port":80},{"port":80,"hostPort":8080,"address":"0.0.0.0"},{"port":53,"protocol":"udp"}]})";
+  CHECK(
+      host_config(options) ==
+      R"({"Init":true,"PortBindings":{"80/tcp":[{"HostIp":"127.0.0.1","HostPort":""},)"
+      R"({"HostIp":"0.0.0.0","HostPort":"8080"}],"53/udp":[{"HostIp":"127.0.0.1","HostPort":""}]}})");
+  CHECK(
+      refusal(R"({"networkIsolation":"NONE","ports":[{"port":80}]})").find("publishes no ports") !=
+      std::string::npos);
+
+  FakeEngine engine(options);
+  std::string running = FakeEngine::container("running");
+  running.insert(running.size() - 1,
+                 R"(,"NetworkSettings":{"Ports":{"22/tcp":null,"80/tcp":[{"HostIp":"127.0.0.1",)"
+                 R"("HostPort":"49153"}],"53/udp":[{"HostIp":"::","HostPort":"9"}]}})");
+  engine.on("GET /containers/c1/json", {Answer(200, running)});
+  engine.box->start();
+  CHECK(json::write(*engine.body_of("POST /containers/create").find("ExposedPorts")) ==
+        R"({"80/tcp":{},"53/udp":{}})");
+  auto& driver = engine.box->driver();
+  const sf_ports_ext* ports = nullptr;
+  driver.call([&] {
+    ports = static_cast<const sf_ports_ext*>(
+        driver.sandbox->vtbl->extension(driver.sandbox, testing::str(SF_EXT_PORTS)));
+  });
+  REQUIRE(ports != nullptr);
+  const auto url = [&](std::uint32_t port) {
+    testing::Result told;
+    driver.call([&] {
+      CHECK(ports->url(driver.sandbox, port, testing::text_completion(told), nullptr, nullptr) ==
+            SF_OK);
+    });
+    driver.wait([&] { return told.done > 0; });
+    return told.text;
+  };
+  CHECK(url(80) == "http://127.0.0.1:49153");
+  CHECK(url(22).empty());
+  CHECK(url(53).empty());  // udp is no URL
 }
 
 TEST_CASE("name, command, labels, user, platform and environment") {

@@ -7,13 +7,40 @@
 namespace sandforge::cli {
 namespace {
 
-int list_sessions(App& app) {
-  const auto sessions = all_sessions(app.store());
+// A look starts no machine, and changes no record. A machine that cannot be asked keeps its status,
+// and its error is told.
+int check_sessions(App& app, std::vector<SessionRecord>& sessions) {
+  int code = kOk;
+  for (SessionRecord& record : sessions) {
+    if (record.status != SessionStatus::running) continue;
+    try {
+      const auto sandbox = app.manager().attach(record.id)->sandbox();
+      const MachineState state = sandbox->info().machine.state;
+      if (state == MachineState::stopped) record.status = SessionStatus::stopped;
+      if (state == MachineState::absent) {
+        record.status = SessionStatus::created;
+        record.sandbox_id.reset();
+      }
+    } catch (const Exception& failure) {
+      code = kFailure;
+      app.terminal().error(failure.error());
+    }
+  }
+  return code;
+}
+
+int list_sessions(App& app, bool check) {
+  auto sessions = all_sessions(app.store());
+  const int checked = check ? check_sessions(app, sessions) : kOk;
+  const auto code_after = [&](auto printed) {
+    const int code = app.terminal().exit_code_after(printed);
+    return code != kOk ? code : checked;
+  };
   if (app.terminal().json()) {
     json::Array out;
     for (const auto& record : sessions)
       out.push_back(to_json(record));
-    return app.terminal().exit_code_after(app.terminal().print_json(out));
+    return code_after(app.terminal().print_json(out));
   }
   std::vector<std::vector<std::string>> rows;
   const auto now = system_clock()->now_ns();
@@ -22,7 +49,7 @@ int list_sessions(App& app) {
                     std::string(to_string(record.setup)), age(record.created_at_ns, now),
                     age(record.last_used_at_ns, now),
                     record.sandbox_id ? record.sandbox_id->str() : "-"});
-  return app.terminal().exit_code_after(app.terminal().print_table(
+  return code_after(app.terminal().print_table(
       {"SESSION", "PROVIDER", "STATUS", "SETUP", "CREATED", "USED", "MACHINE"}, rows));
 }
 
@@ -54,7 +81,7 @@ std::vector<ProcessInfo> processes_of(App& app, const std::string& id) {
 }  // namespace
 
 int ps_command(App& app, const PsArguments& arguments) {
-  if (arguments.session.empty()) return list_sessions(app);
+  if (arguments.session.empty()) return list_sessions(app, arguments.check);
   const auto processes = processes_of(app, arguments.session);
   if (app.terminal().json()) {
     json::Array out;

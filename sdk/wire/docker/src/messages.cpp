@@ -147,6 +147,16 @@ std::optional<ContainerInfo> read_container(std::string_view body) {
       if (mount.is_object()) out.mounted.push_back(text_of(mount.as_object(), "Destination"));
   for (const auto& [path, options] : object_of(limits, "Tmpfs"))
     out.mounted.push_back(path);
+  for (const auto& [port, bound] : object_of(object_of(*object, "NetworkSettings"), "Ports")) {
+    if (!bound.is_array()) continue;  // exposed, and not published
+    for (const json::Value& one : bound.as_array()) {
+      if (!one.is_object()) continue;
+      out.ports.emplace_back();
+      out.ports.back().port = port;
+      out.ports.back().address = text_of(one.as_object(), "HostIp");
+      out.ports.back().host_port = text_of(one.as_object(), "HostPort");
+    }
+  }
   return out;
 }
 

@@ -22,6 +22,8 @@ inline constexpr std::string_view kSandboxIdLabel = "mastra.sandbox.id";  // the
 inline constexpr std::string_view kSpecLabel = "sandforge.spec";  // hash of what it was made with
 // Of a container whose first process is a guest, and of the guest's volume: hash of its program.
 inline constexpr std::string_view kGuestLabel = "sandforge.guest";
+// Of a container whose guest ends it when it is idle: after so many milliseconds.
+inline constexpr std::string_view kIdleLabel = "sandforge.idle";
 // Of an image that is a checkpoint. Names of sessions and checkpoints are percent-encoded.
 inline constexpr std::string_view kCheckpointLabel = "sandforge.checkpoint";
 inline constexpr std::string_view kCheckpointSessionLabel = "sandforge.checkpoint.session";
@@ -53,6 +55,15 @@ class ContainerSummary {
 };
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body);
 
+// Of a container, at the engine's machine.
+class PublishedPort {
+ public:
+  PublishedPort() {}
+  std::string port;  // "80/tcp"
+  std::string address;
+  std::string host_port;
+};
+
 class ContainerInfo {
  public:
   ContainerInfo() {}
@@ -75,7 +86,8 @@ class ContainerInfo {
   std::int64_t memory = 0;  // bytes; 0: no limit
   std::int64_t nano_cpus = 0;
   std::optional<Texts> entrypoint;
-  Texts mounted;  // paths of volumes, of this machine's folders, and of tmpfs
+  Texts mounted;                     // paths of volumes, of this machine's folders, and of tmpfs
+  std::vector<PublishedPort> ports;  // while it runs
   json::Object labels;
   // Of a label; empty: it has none.
   std::string label(std::string_view name) const;
