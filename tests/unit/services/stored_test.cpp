@@ -264,9 +264,8 @@ TEST_CASE("state in a folder: what a killed process has left of a write goes aft
   const TempDir folder;
   const auto store = folder_state_store(folder.path() / "state", 1024);
   const auto set = [&](const std::string& key, const std::string& value) {
-    const auto result = answer_of<void>([&](Handler<void> done) {
-      store->set("p", SessionId("s"), key, value, std::move(done));
-    });
+    const auto result = answer_of<void>(
+        [&](Handler<void> done) { store->set("p", SessionId("s"), key, value, std::move(done)); });
     return result ? Status::ok : result.error().code;
   };
   REQUIRE(set("a", "x") == Status::ok);
