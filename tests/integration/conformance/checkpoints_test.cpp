@@ -35,7 +35,7 @@ TEST_CASE("each fault of checkpoints is found by its case") {
           {"changes the seed", "cases.E02", "kept->created_at_ns"},
           {"says base", "cases.E02", "provenance"},
           {"starts from nothing", "cases.E02.from", "there was no error, and there must be one"},
-          {"captures by itself", "cases.E03", "before"},
+          {"captures by itself", "cases.E03", "shelf.find(name)"},
           {"captures at the end", "cases.D02.checkpoint", "\"after\""},
       });
 }

@@ -34,4 +34,4 @@ private=$(dirname "$options")/builds_private.json
 
 rows=()
 for row in 04 05 06 08 09 10 11 12 13 14 15 16; do rows+=(--include "cases.E$row*"); done
-"$program" conformance "$plugin" --options "$options" --jobs 2 "${rows[@]}"
+"$program" conformance "$plugin" --options "$options" --jobs 3 "${rows[@]}"

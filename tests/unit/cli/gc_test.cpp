@@ -1,3 +1,5 @@
+#include "sandforge/directory.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 
 #include "cli.hpp"
 #include "sandforge/clock.hpp"
-#include "sandforge/directory.hpp"
 #include "sandforge/session_store.hpp"
 #include "sandforge/support/json.hpp"
 #include "support/temp_dir.hpp"

@@ -3,6 +3,7 @@
 //   runaway flee FILE HOPS   moves to a new process in a new session, over and over, HOPS times,
 //                            then writes FILE: nobody has caught it. Many hops fit into one look
 //                            through /proc, but not so many that the machine runs out of pids.
+//                            Writes FILE.up when it begins: such a look may not see it.
 //   runaway bomb FILE COUNT  starts processes that start processes, COUNT in all, each of which
 //                            then waits, then writes FILE.
 //   runaway headless FILE 1  ends its first thread, while another goes on; writes FILE before.
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <thread>
 
 namespace {
@@ -24,6 +26,7 @@ void write_marker(const char* path) {
 }
 
 int flee(const char* path, int hops) {
+  write_marker((std::string(path) + ".up").c_str());
   for (int hop = 0; hop < hops; ++hop) {
     const pid_t child = ::fork();
     if (child > 0) ::_exit(0);
