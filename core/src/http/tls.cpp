@@ -130,6 +130,22 @@ class TlsTransport final : public Transport {
     }
   }
 
+  static bool is_of_certificate(int reason) {
+    switch (reason) {
+      case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+      case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+      case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+        return true;
+      default:
+        return false;
+    }
+  }
+
   Io failed(int number) {
     Io io{Io::What::failed, 0, number, {}};
     const long verdict = SSL_get_verify_result(session_.get());
@@ -142,7 +158,10 @@ class TlsTransport final : public Transport {
       io.why = "the other end has closed the connection without a word";
     } else if (const char* reason = ERR_reason_error_string(code); code != 0 && reason != nullptr) {
       io.why = std::string("TLS: ") + reason;
-      io.of_tls = true;
+      // Later it is a lost connection, but for what a server says of a certificate, which with TLS
+      // 1.3 comes after the client's handshake.
+      io.of_tls =
+          SSL_is_init_finished(session_.get()) == 0 || is_of_certificate(ERR_GET_REASON(code));
     } else {
       io.why = number != 0 ? std::strerror(number) : "TLS failed";
     }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -42,13 +43,15 @@ class Worker {
     if (thread_.joinable()) thread_.join();
   }
 
-  // False: there is no thread to be had, and it will not run.
-  bool post(std::function<void()> work) {
+  // Why it will not run, if so. It must not throw.
+  std::optional<Error> post(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable() && !start()) return false;
+    if (!thread_.joinable() && !start()) return no_thread();
+    if (queue_.size() >= kMostWaiting)
+      return Error(Status::rate_limited, "too much is asked of the state before the disk has it");
     queue_.push_back(std::move(work));
     wake_.notify_one();
-    return true;
+    return std::nullopt;
   }
 
  private:
@@ -75,6 +78,8 @@ class Worker {
       lock.lock();
     }
   }
+
+  static constexpr std::size_t kMostWaiting = 256;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -105,8 +110,18 @@ class FolderStateStore final : public StateStore {
   template <class T, class Work>
   void run(Handler<T> done, Work work) {
     auto held = std::make_shared<Handler<T>>(std::move(done));
-    if (!worker_.post([held, work = std::move(work)] { std::move (*held)(work()); }))
-      std::move (*held)(no_thread());
+    auto refused = worker_.post([held, work = std::move(work)] {
+      auto result = [&work]() -> Result<T> {
+        try {
+          return work();
+        } catch (const std::exception& e) {
+          return Error(Status::internal, std::string("the state failed: ") + e.what(),
+                       "state.failed");
+        }
+      }();
+      std::move (*held)(std::move(result));
+    });
+    if (refused) std::move (*held)(*std::move(refused));
   }
 
   Result<std::optional<std::string>> read(const fs::path& path) const {

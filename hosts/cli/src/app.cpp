@@ -59,12 +59,25 @@ ProviderRegistry& App::registry(const ConfigPtr& named) {
   return *registry_;
 }
 
+// Beside the sessions: by it plugins tell what is theirs, and the store says which of that is in
+// use.
+std::filesystem::path App::plugin_state() {
+  try {
+    const auto configuration = config();
+    if (configuration && !configuration->session_store.empty())
+      return configuration->session_store.native() + ".plugin-state";
+  } catch (const Exception&) {
+    // What is wrong with it is told to whoever uses it; a mark of another place is nobody's then.
+  }
+  return places_.state / "plugin-state";
+}
+
 void App::make_registry() {
   auto services = std::make_shared<HostServices>();
   services->runtime = runtime_.get();
   services->logger = logger_;
   services->secrets = secrets_;
-  services->state = folder_state_store(places_.state / "plugin-state");
+  services->state = folder_state_store(plugin_state());
   services->folders.data = places_.state / "plugins";
   services->folders.cache = places_.cache / "plugins";
   services->folders.runtime = places_.runtime;

@@ -108,6 +108,7 @@ class App {
   // The command that shows every plugin as this call finds it.
   std::string doctor_command(const ConfigPtr& config) const;
   std::optional<std::string> resolve(const std::string& reference, const ConfigPtr& config);
+  Logger& logger() noexcept { return *logger_; }
   Redactor& redactor() noexcept { return logger_->redactor(); }
 
  private:
@@ -117,6 +118,7 @@ class App {
                        Handler<OpenedProvider> done);
   PluginSearchPath search_path(const ConfigPtr& config) const;
   std::vector<UnfitPolicy> unfit_policies_in(const LoadReport& report, const ConfigPtr& config);
+  std::filesystem::path plugin_state();
   void make_registry();
   void make_services();
 

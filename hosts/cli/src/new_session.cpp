@@ -156,6 +156,8 @@ NewSession open_session(App& app, const SessionArguments& arguments, bool keep) 
     // Whoever asks for a template wants it now: a build that this program left behind would end
     // with it.
     if (!known) build_ahead(app, spec.provider, *spec.template_document);
+  } else if (!known) {
+    spec.template_document = built_template(app, spec.provider, arguments);
   }
   NewSession out;
   out.session = app.manager(setup_options(app, arguments)).open(std::move(spec), OpenMode::either);

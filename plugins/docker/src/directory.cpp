@@ -16,7 +16,25 @@ constexpr milliseconds kRemoveTime = std::chrono::minutes(5);
 constexpr std::int64_t kInTheMaking = 3600 * kNanoseconds;
 // Of builds that carry no sign of life: those of older versions.
 constexpr std::int64_t kLongestBuild = 24 * 3600 * kNanoseconds;
-constexpr std::string_view kFillsLabel = "sandforge.guest.fills";
+
+bool begins_with(const std::string& text, std::string_view with) {
+  return text.compare(0, with.size(), with) == 0;
+}
+
+// By name and label: names are nobody else's, and are not inherited as labels are.
+bool is_session(const std::string& name, const std::string& session) {
+  return wire::is_container_name(name, session);
+}
+bool is_step(const wire::ContainerSummary& one) {
+  return begins_with(one.name, kStepName) && !one.label(kBuildLabel).empty();
+}
+bool is_claim(const wire::ContainerSummary& one) {
+  const std::string identity = one.label(kClaimLabel);
+  return !identity.empty() && one.name == claim_name(identity);
+}
+bool is_helper(const wire::ContainerSummary& one) {
+  return begins_with(one.name, kFillsName) && !one.label(kFillsLabel).empty();
+}
 
 plugin::State state_of(const std::string& word) {
   if (word == "running" || word == "paused" || word == "restarting") return plugin::State::running;
@@ -56,6 +74,7 @@ Task<plugin::DirectoryPage> EngineDirectory::find(plugin::Document labels, std::
   plugin::DirectoryPage out;
   for (const wire::ContainerSummary& one : *found) {
     if (one.id <= page || one.state == "removing") continue;
+    if (!is_session(one.name, one.label(wire::kSandboxIdLabel))) continue;
     if (limit != 0 && out.entries.size() == limit) {
       out.next = out.entries.back().sandbox_id;
       break;
@@ -70,7 +89,8 @@ Task<void> EngineDirectory::remove(std::string container) {
   const std::optional<wire::ContainerInfo> there = co_await machines.inspect(container);
   if (!there) co_return;
   if (there->id != container || there->label(wire::kSandboxLabel) != "true" ||
-      there->label(wire::kSpecLabel).empty())
+      there->label(wire::kSpecLabel).empty() ||
+      !is_session(there->name, there->label(wire::kSandboxIdLabel)))
     throw fault(Code::conflict, "docker.foreign",
                 "the container " + there->name + " is none of this provider's")
         .detail("containerId", there->id);
@@ -117,18 +137,28 @@ Task<void> EngineDirectory::sweep_containers(const std::vector<wire::ContainerSu
     left.id = one.id;
     left.created_at = one.created * kNanoseconds;
     const std::int64_t age = now - left.created_at;
-    if (!one.label(kBuildLabel).empty()) {
+    if (is_step(one)) {
       const std::string claim = one.label(kClaimedByLabel);
       left.kind = "build container";
       left.reason = "its host does not build any more";
-      const bool lives = co_await claim_lives(engine_, claim);
+      bool lives = true;
+      try {
+        lives = co_await claim_lives(engine_, claim);
+      } catch (const Error& error) {
+        if (error.code() == Code::cancelled) throw;
+        left.error = error.message();
+      }
+      if (!left.error.empty()) {
+        left_.push_back(std::move(left));
+        continue;
+      }
       if (claim.empty() ? age < kLongestBuild : lives) continue;
-    } else if (!one.label(kClaimLabel).empty()) {
+    } else if (is_claim(one)) {
       // One that runs is somebody's; one that has ended is removed by the engine, or was cut short.
       left.kind = "build claim";
       left.reason = "it was made for a build that did not begin";
       if (one.state == "running" || age < kInTheMaking) continue;
-    } else if (!one.label(kFillsLabel).empty()) {
+    } else if (is_helper(one)) {
       left.kind = "helper container";
       left.reason = "it brought the guest's program, and was left";
       if (age < kInTheMaking) continue;
@@ -149,7 +179,7 @@ Task<void> EngineDirectory::sweep_images(const std::vector<wire::ContainerSummar
   bool builds = false;
   for (const wire::ContainerSummary& one : all) {
     used.insert(one.image_id);
-    builds = builds || !one.label(kClaimLabel).empty() || !one.label(kBuildLabel).empty();
+    builds = builds || is_claim(one) || is_step(one);
   }
   KeepPolicy policy;
   policy.newest = options_->keep_newest;

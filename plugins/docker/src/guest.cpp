@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "exec.hpp"
+#include "host_mark.hpp"
 #include "program_file.hpp"
 
 namespace sandforge::docker {
@@ -29,6 +30,8 @@ constexpr milliseconds kHelloTime = std::chrono::seconds(15);
 constexpr milliseconds kUploadTime = std::chrono::minutes(2);
 
 // What an engine calls the machine that this program was made for.
+constexpr std::size_t kFillsDigits = 20;
+
 constexpr std::string_view own_architecture() {
 #if defined(__x86_64__)
   return "amd64";
@@ -127,7 +130,7 @@ Task<bool> GuestVolumes::is_filled(std::string container) {
 Task<std::string> GuestVolumes::make_helper(std::string hash, std::string image) {
   json::Object labels, mount, host, options, body, own;
   labels.set(std::string(wire::kGuestLabel), hash);
-  own.set(std::string(wire::kGuestLabel) + ".fills", hash);
+  own.set(std::string(kFillsLabel), hash);
   options.set("NoCopy", true);
   options.set("Labels", std::move(labels));
   mount.set("Type", "volume");
@@ -143,8 +146,10 @@ Task<std::string> GuestVolumes::make_helper(std::string hash, std::string image)
   body.set("Cmd", std::move(command));
   body.set("Labels", std::move(own));
   body.set("HostConfig", std::move(host));
-  const HttpAnswer answer = co_await engine_.call("POST", "/containers/create",
-                                                  json::write(json::Value(std::move(body))));
+  const std::string path =
+      "/containers/create?name=" + std::string(kFillsName) + random_digits(kFillsDigits);
+  const HttpAnswer answer =
+      co_await engine_.call("POST", path, json::write(json::Value(std::move(body))));
   engine_.throw_if_refused(answer, "make a container for the guest's program");
   const auto made = wire::read_created_container(answer.body);
   if (!made) throw engine_.no_answer_of_api("make a container for the guest's program");

@@ -20,6 +20,11 @@ inline constexpr const char* kGuestPath = "/.sandforge/sandforge-guest";
 inline constexpr const char* kGuestRun = "/.sandforge/run";  // its own tmpfs
 inline constexpr const char* kGuestSocket = "/.sandforge/run/guest/socket";
 
+// Of a container that is never started, through which the program gets into its volume: what its
+// name begins with, and its label.
+inline constexpr std::string_view kFillsName = "sandforge-fill-";
+inline constexpr std::string_view kFillsLabel = "sandforge.guest.fills";
+
 // The program beside the plugin, shared by all sessions. Threads: any.
 class GuestProgram {
  public:

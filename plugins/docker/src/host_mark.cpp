@@ -6,16 +6,17 @@ namespace sandforge::docker {
 namespace {
 
 constexpr const char* kKey = "host";
+constexpr std::size_t kDigits = 32;
 
-std::string random_digits() {
+}  // namespace
+
+std::string random_digits(std::size_t count) {
   std::random_device random;
   std::string out;
-  for (int i = 0; i < 32; ++i)
+  for (std::size_t i = 0; i < count; ++i)
     out += "0123456789abcdef"[random() % 16];
   return out;
 }
-
-}  // namespace
 
 plugin::Task<std::string> HostMark::read(plugin::Lane lane) {
   {
@@ -26,7 +27,7 @@ plugin::Task<std::string> HostMark::read(plugin::Lane lane) {
   try {
     const std::optional<std::string> before = co_await plugin::Host().state(lane, nullptr, kKey);
     if (!before || before->empty()) {
-      const std::string made = random_digits();
+      const std::string made = random_digits(kDigits);
       co_await plugin::Host().set_state(lane, nullptr, kKey, made);
     }
     // Of two processes that made one up at once, the last one counts for both.

@@ -12,6 +12,9 @@ namespace sandforge::docker {
 // Label of a container: the host that made it.
 inline constexpr std::string_view kHostLabel = "sandforge.host";
 
+// Hexadecimal, of a name that nobody else makes up.
+std::string random_digits(std::size_t count);
+
 // Shared by all sandboxes of a provider. Threads: any; each call on the lane that it is given.
 class HostMark {
  public:

@@ -24,7 +24,8 @@ std::vector<Candidate> old_templates(const std::vector<wire::ImageInfo>& all,
     Candidate next;
     next.image = &image;
     next.is_template = true;
-    next.family = one->family;
+    // Without a family each is one of its own.
+    next.family = one->family.empty() ? image.id : one->family;
     next.created_at = one->created_at;
     found.push_back(std::move(next));
   }

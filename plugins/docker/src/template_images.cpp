@@ -46,6 +46,8 @@ std::string assignments(const std::map<std::string, std::string>& values) {
 }
 
 // The configuration of the next image. An engine puts the container's where a member is empty.
+constexpr std::size_t kNameDigits = 20;
+
 json::Object config_of(const BuildLayer& layer) {
   json::Object out;
   out.set("Entrypoint", layer.entrypoint);
@@ -212,6 +214,7 @@ Task<std::string> TemplateImages::create(std::shared_ptr<Step> step, std::string
   body.set("HostConfig", std::move(host));
   const std::string text = json::write(json::Value(std::move(body)));
   wire::Query query;
+  query.add("name", std::string(kStepName) + random_digits(kNameDigits));
   if (!options_->platform.empty()) query.add("platform", options_->platform);
   // A stop between the making and its answer would leave a container that nobody knows.
   const HttpAnswer answer = co_await plugin::with_stop(
@@ -447,6 +450,9 @@ Task<void> TemplateImages::build_steps(std::shared_ptr<const BuildOrder> order,
     step->claim = claim;
     const bool last = i == steps.size();
     json::Object labels;
+    // An engine gives an image the labels of its container, and containers those of their image.
+    labels.set(std::string(kBuildLabel), "");
+    labels.set(std::string(kClaimedByLabel), "");
     std::string key;
     if (last) {
       step->step.position = i;

@@ -15,6 +15,8 @@ namespace sandforge::docker {
 
 // Of a container that builds: the identity of the template.
 inline constexpr std::string_view kBuildLabel = "sandforge.build";
+// What its name begins with. A label alone says nothing: containers inherit those of their image.
+inline constexpr std::string_view kStepName = "sandforge-step-";
 
 // What is built. The values are secret: they go to stdin of the steps, and nowhere else.
 class BuildOrder {

@@ -225,8 +225,9 @@ bool Supervisor::in_use() const {
 void Supervisor::check_active() {
   idle_timer_ = loop_.at(active_ms_ + options_.idle_ms, [this] {
     idle_timer_ = {};
-    if (stopping_ || leaving_) return;
-    if (in_use()) touch();
+    if (leaving_) return;
+    // A stop of everything may leave the guest where it is.
+    if (stopping_ || in_use()) touch();
     if (loop_.now() - active_ms_ < options_.idle_ms) return check_active();
     stop_all(nullptr, 0, options_.grace_ms, true);
   });

@@ -64,6 +64,11 @@ for id in "$lost" "$stopped" "$foreign" "$known"; do
   docker inspect "$id" >/dev/null || fail "a look has removed a machine"
 done
 
+# With a store of its own a configuration knows other sessions: it owns other machines.
+sed "1i session: {store: ./other.db}" "$work/c.yaml" >"$work/d.yaml"
+[[ $("$program" --config "$work/d.yaml" --state "$work/mine" gc --older-than 0s </dev/null 2>/dev/null | ours) == "" ]] ||
+  fail "another store's sessions are found"
+
 # Adopted under their names, and used: the same machines.
 sf mine gc --adopt --older-than 0s >"$work/out"
 [[ $(ours <"$work/out") == "gc-$$-lost gc-$$-stopped " ]] || fail "adopted: $(cat "$work/out")"

@@ -47,6 +47,22 @@ sf --json start --session "$session" --template "$work/one.json" >"$work/start" 
 grep -q '"provenance": "exact"' "$work/start" || fail "booted: $(cat "$work/start")"
 grep -q 'step 1 of 1' "$work/log" || fail "nothing was built: $(cat "$work/log")"
 [[ $(sf exec "$session" -- cat /made) == "made $$" ]] || fail "it is not what the template makes"
+
+# Nothing of that is left behind, whatever its labels say: neither the session's machine, nor what
+# others made of the images.
+image=sandforge-template:$(docker images sandforge-template --format '{{.Tag}}' | head -1)
+machine=$(docker ps -q --no-trunc --filter "label=mastra.sandbox.id=$session")
+booted=$(docker run -d --network none --label "$label" "$image" sleep 600)
+docker commit "$machine" "sandforge-template:copy-$$" >/dev/null
+copied=$(docker run -d --network none --label "$label" --entrypoint sleep "sandforge-template:copy-$$" 600)
+sf --json gc --older-than 0s --other-hosts >"$work/gc"
+! grep -q -e "$booted" -e "$copied" -e "$machine" "$work/gc" || fail "gc would remove: $(cat "$work/gc")"
+"$program" --config "$work/c.yaml" --state "$work/other" gc --remove --older-than 200h --other-hosts \
+  </dev/null >/dev/null
+docker inspect "$machine" "$booted" "$copied" >/dev/null || fail "gc has removed what runs"
+docker rm -f "$booted" "$copied" >/dev/null
+docker rmi "sandforge-template:copy-$$" >/dev/null
+
 id=$(sf build --template "$work/one.json" 2>"$work/log")
 ! grep -q step "$work/log" || fail "it is built twice: $(cat "$work/log")"
 docker image inspect "sandforge-template:${id:0:40}" >/dev/null || fail "no image of $id"

@@ -1,6 +1,7 @@
 // Containers without a session, and what else is left: what is asked of the engine to find them and
 // to remove them.
 #include <sandforge/ext/directory.h>
+#include <sandforge/support/hash.hpp>
 
 #include <algorithm>
 
@@ -21,9 +22,13 @@ struct Found {
 };
 
 std::string listed(const std::string& id, const std::string& state, const std::string& labels,
-                   const std::string& more = {}) {
-  return R"({"Id":")" + id + R"(","State":")" + state + R"(","Created":100,"Labels":{)" + labels +
-         "}" + more + "}";
+                   const std::string& name) {
+  return R"({"Id":")" + id + R"(","Names":["/)" + name + R"("],"State":")" + state +
+         R"(","Created":100,"Labels":{)" + labels + "}}";
+}
+// As containers of sessions are named.
+std::string named(const std::string& session) {
+  return "any-" + session + "-" + sha256_hex(session).substr(0, 8);
 }
 std::string ours(const std::string& session) {
   return R"("mastra.sandbox":"true","sandforge.spec":"s","mastra.sandbox.id":")" + session + '"';
@@ -116,10 +121,13 @@ TEST_CASE("containers of all hosts are listed, and those of this one are told ap
   const std::string mark = census.host_label();
   census.engine.on(
       "GET /containers/json",
-      {Answer(200, "[" + listed("b", "exited", ours("s2")) + "," +
-                       listed("a", "running", ours("s1") + R"(,"sandforge.host":")" + mark + '"') +
-                       "," + listed("c", "removing", ours("s3")) + "," +
-                       listed("d", "paused", ours("s4") + R"(,"sandforge.host":"x")") + "]")});
+      {Answer(200, "[" + listed("b", "exited", ours("s2"), named("s2")) + "," +
+                       listed("a", "running", ours("s1") + R"(,"sandforge.host":")" + mark + '"',
+                              named("s1")) +
+                       "," + listed("c", "removing", ours("s3"), named("s3")) + "," +
+                       listed("d", "paused", ours("s4") + R"(,"sandforge.host":"x")", named("s4")) +
+                       // Made by somebody from an image of a session's machine.
+                       "," + listed("e", "running", ours("s1"), "eager_turing") + "]")});
   const Found all = census.find();
   CHECK(all.lines == std::vector<std::string>{"a s1 2 own", "b s2 3", "d s4 2"});
   CHECK(all.next.empty());
@@ -158,6 +166,9 @@ TEST_CASE("a container is removed by its id, where it is this provider's") {
   CHECK(census.remove("c1").failure.code == SF_CONFLICT);
   census.engine.on("GET /containers/name/json", {Answer(200, info)});
   CHECK(census.remove("name").failure.code == SF_CONFLICT);
+  info.replace(info.find("/sandforge-session-1-84097828"), 29, "/eager_turing");
+  census.engine.on("GET /containers/c1/json", {Answer(200, info)});
+  CHECK(census.remove("c1").failure.code == SF_CONFLICT);
   CHECK(census.engine.count("DELETE") == 1);
 }
 
@@ -165,15 +176,22 @@ TEST_CASE("containers of builds go when the one that builds is gone") {
   Census census;
   FakeEngine& engine = census.engine;
   const std::string by = R"("sandforge.build":"t","sandforge.build.by":")";
-  engine.on("GET /containers/json",
-            {Answer(200, "[" + listed("k1", "running", R"("sandforge.build.claim":"t")") + "," +
-                             listed("b1", "running", by + "k1\"") + "," +
-                             listed("b2", "running", by + "k2\"") + "," +
-                             listed("b3", "exited", by + "k3\"") + "," +
-                             listed("old", "exited", R"("sandforge.build":"t")") + "," +
-                             listed("k4", "created", R"("sandforge.build.claim":"u")") + "," +
-                             listed("h1", "created", R"("sandforge.guest.fills":"x")") + "," +
-                             listed("mine", "running", ours("s1")) + "]")});
+  const std::string step = "sandforge-step-", claim_of_t = R"("sandforge.build.claim":"t")",
+                    helps = R"("sandforge.guest.fills":"x")";
+  engine.on(
+      "GET /containers/json",
+      {Answer(200,
+              "[" + listed("k1", "running", claim_of_t, "sandforge-build-t") + "," +
+                  listed("b1", "running", by + "k1\"", step + "1") + "," +
+                  listed("b2", "running", by + "k2\"", step + "2") + "," +
+                  listed("b3", "exited", by + "k3\"", step + "3") + "," +
+                  listed("old", "exited", R"("sandforge.build":"t")", step + "4") + "," +
+                  listed("k4", "created", R"("sandforge.build.claim":"u")", "sandforge-build-u") +
+                  "," + listed("h1", "created", helps, "sandforge-fill-1") + "," +
+                  // Labels that come from an image.
+                  listed("mine", "running", ours("s1") + "," + by + "k2\"", named("s1")) + "," +
+                  listed("users", "running", by + "k2\"", "eager_turing") + "," +
+                  listed("more", "exited", claim_of_t + "," + helps, "sad_bell") + "]")});
   const auto claim = [](const char* running) {
     return Answer(200, std::string(R"({"Id":"k","State":{"Running":)") + running + "}}");
   };
@@ -199,11 +217,13 @@ TEST_CASE("whether a build lives is not guessed") {
   Census census;
   census.engine.on(
       "GET /containers/json",
-      {Answer(200,
-              "[" + listed("b1", "running", R"("sandforge.build":"t","sandforge.build.by":"k1")") +
-                  "]")});
+      {Answer(200, "[" +
+                       listed("b1", "running", R"("sandforge.build":"t","sandforge.build.by":"k1")",
+                              "sandforge-step-1") +
+                       "]")});
   census.engine.on("GET /containers/k1/json", {Answer(500)});
-  CHECK(census.sweep(SF_SWEEP_REMOVE).failure.code == SF_UNAVAILABLE);
+  CHECK(census.sweep(SF_SWEEP_REMOVE).lines ==
+        std::vector<std::string>{"build container b1 stays"});
   CHECK_FALSE(census.engine.called("DELETE"));
 }
 

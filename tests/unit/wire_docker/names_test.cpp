@@ -6,6 +6,11 @@ using namespace sandforge::wire::docker;
 
 TEST_CASE("names of containers have only characters that engines take, and are never shared") {
   CHECK(container_name("sandforge", "user/1001:dev") == "sandforge-user-1001-dev-e8ad125b");
+  CHECK(is_container_name("sandforge-user-1001-dev-e8ad125b", "user/1001:dev"));
+  CHECK(is_container_name("other-user-1001-dev-e8ad125b", "user/1001:dev"));
+  CHECK_FALSE(is_container_name("sandforge-user-1001-dev-e8ad125b", "user/1001:prod"));
+  CHECK_FALSE(is_container_name("e8ad125b", "user/1001:dev"));
+  CHECK_FALSE(is_container_name("", ""));
   CHECK(container_name("", "-leading-dash").rfind("s--leading-dash-", 0) == 0);
   CHECK(container_name("", "").rfind("s--", 0) == 0);
   CHECK(container_name("p", "a/b") != container_name("p", "a:b"));

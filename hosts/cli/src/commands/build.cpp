@@ -10,6 +10,7 @@
 #include "new_session.hpp"
 #include "sandforge/clock.hpp"
 #include "sandforge/settings.hpp"
+#include "sandforge/support/repo_template.hpp"
 #include "sandforge/support/template.hpp"
 
 namespace sandforge::cli {
@@ -157,8 +158,11 @@ class Opened {
         setup.host_defaults);
     if (effective.document.is_object()) request.settings = effective.document.as_object();
   }
+  bool has(const char* feature) const {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  }
   void must_take_documents(const std::string& provider) const {
-    if (std::find(features.begin(), features.end(), "builds.document") == features.end())
+    if (!has("builds.document"))
       throw_error(Error(Status::unsupported,
                         "the provider '" + provider + "' builds no templates of files",
                         "feature.builds.document"));
@@ -211,6 +215,40 @@ void build_ahead(App& app, const std::string& provider, const std::string& docum
   auto request = opened.request;
   request.template_document = document;
   must_be_ready(run_build(app, opened, Builds(opened.backend), std::move(request)));
+}
+
+std::optional<std::string> built_template(App& app, const std::string& provider,
+                                          const SessionArguments& arguments) {
+  // Checkpoints go first; of a branch nobody here knows the commit; in another folder a template's
+  // checkouts are of no use.
+  constexpr std::size_t kCommit = 40;
+  if (arguments.repositories.empty() || !arguments.from.empty() || arguments.cwd ||
+      (!arguments.ref.empty() && (arguments.ref.size() != kCommit || !is_commit(arguments.ref))))
+    return std::nullopt;
+  try {
+    const Opened opened(app, provider);
+    if (builds_of(*opened.backend) == nullptr) return std::nullopt;
+    const Builds builds(opened.backend);
+    auto request = opened.request;
+    request.context = context_of(app, arguments);
+    auto resolved = builds.ask<ResolvedTemplate>(
+        [request](BuildsBackend& backend, Handler<ResolvedTemplate> done) {
+          backend.resolve(request, std::move(done));
+        });
+    // Where a template's build bears another name than its identity, this finds none.
+    request.build = BuildId(resolved.identity);
+    if (!resolved.document || request.build.empty()) return std::nullopt;
+    const auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
+      backend.get(request, std::move(done));
+    });
+    if (build.status == BuildStatus::ready) return std::move(resolved.document);
+  } catch (const Exception& failure) {
+    // Most have no templates. No start fails because of that; what is wrong with the provider, its
+    // start tells.
+    app.logger().write(LogLevel::debug, "the template of the repositories is not known",
+                       {{"why", failure.error().message}});
+  }
+  return std::nullopt;
 }
 
 int build_command(App& app, const BuildArguments& arguments) {

@@ -247,7 +247,7 @@ void collect_leftovers(const std::string& provider, const Directory& directory, 
   try {
     all = directory.sweep(remove ? Sweep::remove : Sweep::look);
   } catch (const Exception& failure) {
-    if (failure.error().code != Status::unsupported) throw;
+    if (failure.error().reason != "feature.sweep") throw;
   }
   for (const auto& one : all) {
     if (one.error.empty()) {
@@ -285,7 +285,7 @@ int gc_command(App& app, const GcArguments& arguments) {
       if (!arguments.adopt && app.interrupts().caught() == 0)
         collect_leftovers(provider, directory, arguments.remove, findings);
     } catch (const Exception& failure) {
-      const bool lists_nothing = failure.error().code == Status::unsupported;
+      const bool lists_nothing = failure.error().reason == "feature.directory";
       // One that nobody named has nothing to tell.
       if (lists_nothing && arguments.provider.empty()) continue;
       findings.fail(provider, {}, failure.error());

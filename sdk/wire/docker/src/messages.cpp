@@ -89,6 +89,16 @@ std::optional<CreatedContainer> read_created_container(std::string_view body) {
   return out;
 }
 
+namespace {
+
+// Engines write names as paths.
+std::string without_slash(std::string name) {
+  if (!name.empty() && name.front() == '/') name.erase(0, 1);
+  return name;
+}
+
+}  // namespace
+
 std::optional<std::vector<ContainerSummary>> read_containers(std::string_view body) {
   const json::ParseResult parsed = parse(body);
   if (!parsed || !parsed.value.is_array()) return std::nullopt;
@@ -97,6 +107,10 @@ std::optional<std::vector<ContainerSummary>> read_containers(std::string_view bo
     if (!item.is_object() || text_of(item.as_object(), "Id").empty()) return std::nullopt;
     ContainerSummary one;
     one.id = text_of(item.as_object(), "Id");
+    const json::Value* names = item.as_object().find("Names");
+    if (names != nullptr && names->is_array() && !names->as_array().empty() &&
+        names->as_array()[0].is_string())
+      one.name = without_slash(names->as_array()[0].as_string());
     one.created = integer_of(item.as_object(), "Created").value_or(0);
     one.state = text_of(item.as_object(), "State");
     one.image_id = text_of(item.as_object(), "ImageID");
@@ -119,8 +133,7 @@ std::optional<ContainerInfo> read_container(std::string_view body) {
   if (!object || text_of(*object, "Id").empty()) return std::nullopt;
   ContainerInfo out;
   out.id = text_of(*object, "Id");
-  out.name = text_of(*object, "Name");
-  if (!out.name.empty() && out.name.front() == '/') out.name.erase(0, 1);
+  out.name = without_slash(text_of(*object, "Name"));
   out.image_id = text_of(*object, "Image");
   out.created = text_of(*object, "Created");
   const json::Object& state = object_of(*object, "State");

@@ -19,6 +19,10 @@ std::string sanitised(std::string_view text) {
   return out;
 }
 
+std::string suffix_of(std::string_view id) {
+  return '-' + sha256_hex(id).substr(0, 8);
+}
+
 }  // namespace
 
 std::string container_name(std::string_view prefix, std::string_view id) {
@@ -26,7 +30,12 @@ std::string container_name(std::string_view prefix, std::string_view id) {
   if (!name.empty()) name += '-';
   name += sanitised(id.substr(0, kLongestId));
   if (name.empty() || !is_alphanumeric(name.front())) name.insert(0, "s-");
-  return name + '-' + sha256_hex(id).substr(0, 8);
+  return name + suffix_of(id);
+}
+
+bool is_container_name(std::string_view name, std::string_view id) {
+  const std::string suffix = suffix_of(id);
+  return name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
 }
 
 std::string checkpoint_image(std::string_view name) {

@@ -46,6 +46,7 @@ class ContainerSummary {
  public:
   ContainerSummary() {}
   std::string id;
+  std::string name;          // the first of its names
   std::int64_t created = 0;  // seconds
   std::string state;
   std::string image_id;

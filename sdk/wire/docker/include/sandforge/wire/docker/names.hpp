@@ -10,6 +10,9 @@ namespace sandforge::wire::docker {
 // become '-', a long id is cut, and different ids never share a name. The prefix is made of the
 // characters that remain, too; an empty one is left out.
 std::string container_name(std::string_view prefix, std::string_view id);
+// Whether it is one of these, with any prefix. Labels say less: images, and with them containers of
+// others, inherit them.
+bool is_container_name(std::string_view name, std::string_view id);
 
 // "sandforge-checkpoint:<name>-<16 digits of its SHA-256>", made in the same way.
 inline constexpr std::string_view kCheckpointRepository = "sandforge-checkpoint";
