@@ -431,6 +431,9 @@ TEST_CASE("blocking pool: where no further thread is to be had, a job fails that
 }
 
 TEST_CASE("runtime: where no descriptor is left, it is not made, and says so") {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("SKIPPED: without descriptors of their own the sanitizers take sound objects for unsound");
+#else
   Runtime().make_lane();  // what the first one of a process opens for good
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -447,4 +450,5 @@ TEST_CASE("runtime: where no descriptor is left, it is not made, and says so") {
   }
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(reason == "runtime.no_descriptor");
+#endif
 }
