@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "build_claim.hpp"
 #include "engine_time.hpp"
+#include "guest.hpp"
 #include "old_images.hpp"
+#include "template_images.hpp"
 
 namespace sandforge::docker {
 namespace {

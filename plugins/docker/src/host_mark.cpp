@@ -33,7 +33,7 @@ plugin::Task<std::string> HostMark::read(plugin::Lane lane) {
     // Of two processes that made one up at once, the last one counts for both.
     const std::optional<std::string> now = co_await plugin::Host().state(lane, nullptr, kKey);
     found = now.value_or("");
-  } catch (const Error& error) {
+  } catch (const plugin::Error& error) {
     plugin::Log::debug("containers carry no mark of this host", {{"why", error.message()}});
   }
   const std::lock_guard lock(mutex_);

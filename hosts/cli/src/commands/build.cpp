@@ -136,7 +136,7 @@ Build follow(App& app, const std::shared_ptr<ProviderBackend>& provider, const B
       app.terminal().note("the log of the build: " + failure.error().message);
   }
   for (;;) {
-    const auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
+    auto build = builds.ask<Build>([request](BuildsBackend& backend, Handler<Build> done) {
       backend.get(request, std::move(done));
     });
     if (!is_going_on(build)) return build;
